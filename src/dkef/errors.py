@@ -1,0 +1,24 @@
+"""Errors that are meant to be read by a person, and how a command line shows them."""
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+
+class DkefError(Exception):
+    """One sentence for the user: where, what was found, what to do."""
+
+
+class ConfigError(DkefError):
+    """Something in the configuration is misspelt, of the wrong type or out of range."""
+
+
+def run_stage(main: Callable[[], None]) -> NoReturn:
+    """Run a stage's `main`: a DkefError becomes one line on stderr and exit code 1, a bug keeps its traceback."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
+    try:
+        main()
+    except DkefError as error:
+        sys.exit(f"error: {error}")
+    sys.exit(0)

@@ -1,0 +1,1 @@
+"""Trained density models."""

@@ -1,0 +1,62 @@
+"""What produced a result: configuration digest, code version, library versions."""
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dkef import __version__
+
+LIBRARIES = ("numpy", "scipy", "pandas", "h5py", "tensorflow", "numba", "hydra-core", "snakemake")
+
+
+def canonical(config: Any) -> str:
+    """Text that is equal exactly when the configuration is equal."""
+    return json.dumps(config, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def config_digest(text: str) -> str:
+    """Short digest of a canonical configuration text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def array_digest(*arrays: np.ndarray) -> str:
+    """Short digest of the values, shapes and types of some arrays."""
+    sha = hashlib.sha256()
+    for array in arrays:
+        sha.update(f"{array.dtype.str}{array.shape}".encode())
+        sha.update(np.ascontiguousarray(array).tobytes())
+    return sha.hexdigest()[:16]
+
+
+@functools.cache
+def code_version() -> str:
+    """`git describe` of the checkout this package runs from, or the package version outside one.
+
+    Untracked and produced files do not make a checkout dirty; edits of tracked ones do. A workflow asks once and
+    hands the answer to its jobs in DKEF_CODE_VERSION, so that all rows of one run name the same code.
+    """
+    if known := os.environ.get("DKEF_CODE_VERSION"):
+        return known
+    here = Path(__file__).parent
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=here, capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return f"v{__version__}"
+    return described.stdout.strip()
+
+
+@functools.cache
+def library_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that numbers depend on."""
+    return {"python": platform.python_version()} | {name: metadata.version(name) for name in LIBRARIES}

@@ -1,0 +1,181 @@
+"""The typed sections of a cell's configuration; see config/README.md for what each key means to a user."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dkef.errors import ConfigError
+
+
+def require(holds: bool, key: str, found: object, allowed: str) -> None:
+    """Stop with one sentence unless a value is in its range."""
+    if not holds:
+        raise ConfigError(f"{key} is {found!r}; allowed is {allowed}")
+
+
+def one_of(key: str, found: str, *allowed: str) -> None:
+    require(found in allowed, key, found, "one of " + ", ".join(allowed))
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """Steps between the raw table and the splits, in the paper's order."""
+
+    drop_duplicate_rows: bool = False
+    max_correlation: float | None = None  # Parkinsons: drop columns until no |correlation| exceeds this
+    dequantise_gaps: float = 0.0  # support of the added uniform noise, in median gaps; 0 adds none
+    whiten: bool = True
+    whiten_on: str = "train"  # train | all (all leaks test rows, as the authors' code does)
+    whiten_rows: int = 10_000  # at most so many rows determine the whitening
+    test_rows: int | None = None  # fixed size (HepMass); otherwise a fraction
+    test_fraction: float = 0.1
+    valid_fraction: float = 0.1  # of what the test set leaves
+    valid_max: int = 1000
+
+    def __post_init__(self) -> None:
+        one_of("preprocessing.whiten_on", self.whiten_on, "train", "all")
+        require(self.dequantise_gaps >= 0, "preprocessing.dequantise_gaps", self.dequantise_gaps, ">= 0")
+        require(self.whiten_rows >= 2, "preprocessing.whiten_rows", self.whiten_rows, ">= 2")
+        require(0 < self.test_fraction < 1, "preprocessing.test_fraction", self.test_fraction, "between 0 and 1")
+        require(0 < self.valid_fraction < 1, "preprocessing.valid_fraction", self.valid_fraction, "between 0 and 1")
+        require(self.valid_max >= 1, "preprocessing.valid_max", self.valid_max, ">= 1")
+        if self.test_rows is not None:
+            require(self.test_rows >= 1, "preprocessing.test_rows", self.test_rows, ">= 1")
+        if self.max_correlation is not None:
+            require(0 < self.max_correlation <= 1, "preprocessing.max_correlation", self.max_correlation, "in (0, 1]")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One dataset: where its rows come from and how they are prepared."""
+
+    title: str
+    source: Any  # a section with `_target_`, see dkef.data
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
+    subset_of: str | None = None  # named in every table and figure where the rows are only part of a known set
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The numbers in which the paper's two experimental sections differ."""
+
+    kernel_components: int  # R of the benchmark models; synthetic variants set their own
+    inducing_points: int  # M
+    kef_learning_rate: float
+    kef_noise_std: float
+    kef_lambda_init: float
+    baseline_width: int
+
+    def __post_init__(self) -> None:
+        for key in ("kernel_components", "inducing_points", "baseline_width"):
+            require(getattr(self, key) >= 1, f"protocol.{key}", getattr(self, key), ">= 1")
+        for key in ("kef_learning_rate", "kef_lambda_init"):
+            require(getattr(self, key) > 0, f"protocol.{key}", getattr(self, key), "> 0")
+        require(self.kef_noise_std >= 0, "protocol.kef_noise_std", self.kef_noise_std, ">= 0")
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """Every choice in which the paper's text and the authors' code differ."""
+
+    # data
+    dequantise_gaps: float  # support of the noise, in median gaps: 1 (paper) or 2 (code)
+    whiten_on: str  # train | all
+    rotate_synthetic: bool  # Funnel, Banana, Square and Cosine by the angles in their YAML
+    mixture_clusters: int
+    # deep kernel exponential family
+    width_parametrisation: str  # squared: exp(-|.|^2 / (2 sigma^2)); plain: exp(-|.|^2 / (2 tau))
+    top_activation: str  # softplus | linear
+    kernel_weight_decay: float
+    validation_fit_rows: int  # training rows behind the alpha of the early-stopping loss; 0 means all
+    validation_noise: bool
+    phase2_parameters: str  # lambda | lambda_and_q0
+    phase2_stopping: str  # improving | fixed
+    # likelihood baselines
+    made_learning_rate: float
+    flow_learning_rate: float
+    baseline_patience_unit: str  # minibatches | epochs
+    baseline_weight_decay: float
+    baseline_degrees: str  # random | sequential
+
+    def __post_init__(self) -> None:
+        one_of("fidelity.whiten_on", self.whiten_on, "train", "all")
+        one_of("fidelity.width_parametrisation", self.width_parametrisation, "squared", "plain")
+        one_of("fidelity.top_activation", self.top_activation, "softplus", "linear")
+        one_of("fidelity.phase2_parameters", self.phase2_parameters, "lambda", "lambda_and_q0")
+        one_of("fidelity.phase2_stopping", self.phase2_stopping, "improving", "fixed")
+        one_of("fidelity.baseline_patience_unit", self.baseline_patience_unit, "minibatches", "epochs")
+        one_of("fidelity.baseline_degrees", self.baseline_degrees, "random", "sequential")
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """How log Z of an unnormalised model is estimated."""
+
+    proposal: str = "q0"
+    samples: int = 10_000_000_000  # U, behind the reported log Z
+    bound_samples: int = 1_000_000_000  # for each of the variance and the Z of the bias bound
+    pilot_samples: int = 10_000_000  # for each of the 40th percentile and its Hoeffding check
+    chunk_samples: int = 250_000_000  # one job
+    tolerance: float | None = None  # stop as soon as the bound is below so many nats; None spends the budget
+
+    def __post_init__(self) -> None:
+        one_of("normaliser.proposal", self.proposal, "q0")
+        for key in ("samples", "bound_samples", "pilot_samples", "chunk_samples"):
+            require(getattr(self, key) >= 1, f"normaliser.{key}", getattr(self, key), ">= 1")
+        if self.tolerance is not None:
+            require(self.tolerance > 0, "normaliser.tolerance", self.tolerance, "> 0")
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """How a model is evaluated at the test points; no choice here changes a number beyond rounding."""
+
+    batch_rows: int = 1000
+
+    def __post_init__(self) -> None:
+        require(self.batch_rows >= 1, "evaluation.batch_rows", self.batch_rows, ">= 1")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Settings of the metrics."""
+
+    reference_model: str = "dkef"  # fssd_p_value is near 0 where this model fits better
+    fssd_locations: int = 100
+    fssd_location_noise: float = 0.2
+    fssd_bandwidth_factor: float = 1.0  # times the median distance between test points
+    median_rows: int = 1000  # at most so many test rows determine the median distance
+    ksd_bandwidth_factor: float = 1.0
+    ksd_max_rows: int = 20_000  # KSD is quadratic: a random subset of the test rows beyond this
+    block_rows: int = 2000
+
+    def __post_init__(self) -> None:
+        for key in ("fssd_locations", "median_rows", "ksd_max_rows", "block_rows"):
+            require(getattr(self, key) >= 2, f"comparison.{key}", getattr(self, key), ">= 2")
+        for key in ("fssd_bandwidth_factor", "ksd_bandwidth_factor"):
+            require(getattr(self, key) > 0, f"comparison.{key}", getattr(self, key), "> 0")
+        require(self.fssd_location_noise >= 0, "comparison.fssd_location_noise", self.fssd_location_noise, ">= 0")
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Threads are part of the configuration: TensorFlow's results differ in the last bits with their number."""
+
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        require(self.threads >= 1, "compute.threads", self.threads, ">= 1")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The whole configuration of one (dataset, model), for any seed."""
+
+    dataset: Dataset
+    model: Any  # a section with `_target_`, see dkef.specs
+    protocol: Protocol
+    fidelity: Fidelity
+    normaliser: Normaliser
+    evaluation: EvaluationSettings
+    comparison: Comparison
+    compute: Compute

@@ -1,0 +1,134 @@
+"""The fitted numbers of a kernel exponential family, as plain NumPy, and the density they define.
+
+    log p~(x) = f(x) + log q0(x),   f(x) = sum_m alpha_m k(x, z_m)
+
+This plain form is what training hands over, what a model file holds and what the normaliser compiles; it needs no
+TensorFlow.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import gammaln
+
+from dkef.models.protocol import Array
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x)), without overflow."""
+    return np.logaddexp(0.0, x)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """h -> activation(h weight + x skip + bias), with x the network's own input."""
+
+    weight: Array  # [fan_in, width]
+    bias: Array  # [width]
+    skip: Array | None  # [d, width], or None
+    activation: str  # softplus | linear
+
+
+@dataclass(frozen=True)
+class Component:
+    """One kernel of the mixture: Gaussian or linear on the features of its own network.
+
+    gaussian: rho exp(-|phi(x) - phi(y)|^2 / (2 tau));  linear: rho phi(x).phi(y). No layers: phi is the identity.
+    """
+
+    kind: str  # gaussian | linear
+    rho: float
+    tau: float
+    layers: tuple[Layer, ...]
+
+    def features(self, x: Array) -> Array:
+        """phi(x) for x [n, d]; returns [n, w]."""
+        h = x
+        for layer in self.layers:
+            h = h @ layer.weight + layer.bias
+            if layer.skip is not None:
+                h = h + x @ layer.skip
+            if layer.activation == "softplus":
+                h = softplus(h)
+        return h
+
+    def kernel(self, x: Array, y: Array) -> Array:
+        """rho kappa(phi(x), phi(y)) for x [n, d], y [m, d]; returns [n, m]."""
+        phi_x, phi_y = self.features(x), self.features(y)
+        if self.kind == "linear":
+            return self.rho * (phi_x @ phi_y.T)
+        squared = (phi_x**2).sum(1)[:, None] - 2 * phi_x @ phi_y.T + (phi_y**2).sum(1)
+        return self.rho * np.exp(-np.maximum(squared, 0.0) / (2 * self.tau))
+
+
+@dataclass(frozen=True)
+class BaseMeasure:
+    """log q0(x) = -sum_d |x_d - mu_d|^beta_d / (2 sigma_d^2), a product of generalised normals, not normalised."""
+
+    mu: Array  # [d]
+    sigma: Array  # [d]
+    beta: Array  # [d], each > 1
+
+    def log_density(self, x: Array) -> Array:
+        log_q: Array = -(np.abs(x - self.mu) ** self.beta / (2 * self.sigma**2)).sum(axis=1)
+        return log_q
+
+    def log_normaliser(self) -> float:
+        """log of the integral of q0: sum_d log[2 (2 sigma_d^2)^(1/beta_d) Gamma(1 + 1/beta_d)]."""
+        return float(np.sum(math.log(2) + np.log(2 * self.sigma**2) / self.beta + gammaln(1 + 1 / self.beta)))
+
+
+@dataclass(frozen=True)
+class KefParameters:
+    """Everything that determines log p~."""
+
+    alpha: Array  # [m]
+    z: Array  # [m, d]
+    components: tuple[Component, ...]
+    q0: BaseMeasure
+
+    def f(self, x: Array) -> Array:
+        """sum_m alpha_m k(x, z_m); returns [n]."""
+        total: Array = sum((c.kernel(x, self.z) for c in self.components), np.zeros((len(x), len(self.z)))) @ self.alpha
+        return total
+
+    def log_density(self, x: Array) -> Array:
+        """log p~(x) for x [n, d], not normalised; returns [n]."""
+        return self.f(x) + self.q0.log_density(x)
+
+    def arrays(self) -> dict[str, Array]:
+        """All numbers, by flat names."""
+        named = {"alpha": self.alpha, "z": self.z, "mu": self.q0.mu, "sigma": self.q0.sigma, "beta": self.q0.beta}
+        for r, component in enumerate(self.components):
+            named[f"rho_{r}"] = np.asarray(component.rho)
+            named[f"tau_{r}"] = np.asarray(component.tau)
+            for i, layer in enumerate(component.layers):
+                named[f"weight_{r}_{i}"] = layer.weight
+                named[f"bias_{r}_{i}"] = layer.bias
+                if layer.skip is not None:
+                    named[f"skip_{r}_{i}"] = layer.skip
+        return named
+
+    def structure(self) -> dict[str, Any]:
+        """What `restore` needs beside the arrays."""
+        return {"components": [{"kind": c.kind, "activations": [la.activation for la in c.layers]} for c in self.components]}
+
+    @classmethod
+    def restore(cls, structure: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
+        components = tuple(
+            Component(
+                entry["kind"],
+                float(arrays[f"rho_{r}"]),
+                float(arrays[f"tau_{r}"]),
+                tuple(
+                    Layer(arrays[f"weight_{r}_{i}"], arrays[f"bias_{r}_{i}"], arrays.get(f"skip_{r}_{i}"), activation)
+                    for i, activation in enumerate(entry["activations"])
+                ),
+            )
+            for r, entry in enumerate(structure["components"])
+        )
+        q0 = BaseMeasure(arrays["mu"], arrays["sigma"], arrays["beta"])
+        return cls(arrays["alpha"], arrays["z"], components, q0)

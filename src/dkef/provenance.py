@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from dkef import __version__
 
 LIBRARIES = ("numpy", "scipy", "pandas", "h5py", "tensorflow", "numba", "hydra-core", "snakemake")
 
@@ -52,7 +51,7 @@ def code_version() -> str:
             cwd=here, capture_output=True, text=True, timeout=10, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
-        return f"v{__version__}"
+        return f"v{metadata.version('dkef')}"
     return described.stdout.strip()
 
 

@@ -114,7 +114,9 @@ class KefParameters:
 
     def structure(self) -> dict[str, Any]:
         """What `restore` needs beside the arrays."""
-        return {"components": [{"kind": c.kind, "activations": [la.activation for la in c.layers]} for c in self.components]}
+        return {
+            "components": [{"kind": c.kind, "activations": [la.activation for la in c.layers]} for c in self.components]
+        }
 
     @classmethod
     def restore(cls, structure: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:

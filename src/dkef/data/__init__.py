@@ -1,0 +1,1 @@
+"""Data, from raw files to whitened splits."""

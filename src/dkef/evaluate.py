@@ -1,0 +1,70 @@
+"""Stage `evaluate`: log density, score and curvature of one trained model at the clean test points.
+
+Where the data's own law is known, its log density and score stand beside the model's.
+"""
+
+import argparse
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from dkef.compute import pin_threads
+from dkef.data.splits import read_splits
+from dkef.errors import run_stage
+from dkef.files import whole_file
+from dkef.models.protocol import Array
+from dkef.models.storage import load_model, read_record
+from dkef.provenance import code_version
+from dkef.typed import instantiate
+
+log = logging.getLogger("dkef.evaluate")
+
+
+def write_evaluation(path: Path, arrays: dict[str, Array], record: dict[str, Any]) -> None:
+    """Write arrays in float64 beside a JSON record of where they come from."""
+    with whole_file(path) as scratch, h5py.File(scratch, "w") as file:
+        for name, array in arrays.items():
+            file.create_dataset(name, data=np.asarray(array, dtype=np.float64), track_times=False)
+        file.attrs["record"] = json.dumps(record, sort_keys=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m dkef.evaluate", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--config", required=True, help="canonical JSON: dataset, model, seed, batch_rows, threads, source"
+    )
+    parser.add_argument("--model", type=Path, required=True, help="model file, from the train stage")
+    parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
+    parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
+    args = parser.parse_args()
+    config = json.loads(args.config)
+    pin_threads(config["threads"])
+    x = read_splits(args.data).test
+    trained = read_record(args.model)
+    package = str(trained["class"]).partition(".")[0]
+    # The model was trained by this same workflow from a configuration its user chose, so its package is trusted.
+    model = load_model(args.model, trusted=(package,))
+    at_test = model.evaluate(x, config["batch_rows"])
+    arrays = {"log_density": at_test.log_density, "score": at_test.score, "curvature": at_test.curvature}
+    truth = instantiate(config["source"]).true_density()
+    if truth is not None:
+        arrays |= {"true_log_density": truth.log_density(x), "true_score": truth.score(x)}
+    for name, array in arrays.items():
+        if bad := int(np.size(array) - np.isfinite(array).sum()):
+            log.warning("%s: %d of %d values are not finite", name, bad, np.size(array))
+    record = {
+        "status": trained["status"],
+        "stopped": trained["stopped"],
+        "normalised": model.normalised,
+        "config_digest": trained["provenance"]["config_digest"],
+        "code_version": code_version(),
+    }
+    write_evaluation(args.out, arrays, record)
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -1,0 +1,191 @@
+"""An experiment as a grid of cells, and the slice of the configuration that each job of a cell reads."""
+
+import functools
+from dataclasses import dataclass, field
+from typing import Any
+
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+
+from dkef.config import check_choice, compose_cell, compose_section
+from dkef.errors import ConfigError
+from dkef.provenance import canonical
+from dkef.settings import Cell
+from dkef.typed import instantiate, plain, require, typed
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Another name for a dataset or model, under overrides of its own: one line of an ablation."""
+
+    of: str
+    overrides: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A block of the grid: every dataset with every model under every seed, and what they share."""
+
+    datasets: list[str]
+    models: list[str]
+    seeds: int  # seeds 0 .. seeds - 1
+    overrides: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        require(self.seeds >= 1, "suites.seeds", self.seeds, ">= 1")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What `snakemake --config experiment=NAME` runs."""
+
+    title: str
+    suites: dict[str, Suite]
+    figures: list[str]
+    datasets: dict[str, Variant] = field(default_factory=dict)  # variants of datasets, by their new name
+    models: dict[str, Variant] = field(default_factory=dict)  # variants of models, by their new name
+
+
+@functools.cache
+def load_experiment(name: str) -> Experiment:
+    """config/experiment/<name>.yaml, checked."""
+    where = f"config/experiment/{name}.yaml"
+    check_choice("experiment", name, "--config experiment")
+    try:
+        composed = compose_section(f"experiment/{name}")
+    except HydraException as error:
+        raise ConfigError(f"{where}: {str(error).splitlines()[0]}") from None
+    section = composed.get("experiment")
+    values = OmegaConf.to_container(section, resolve=True) if section is not None else {}
+    return typed(Experiment, values, lambda key: where)  # type: ignore[arg-type]
+
+
+class Plan:
+    """The grid of one experiment: which cells there are, and what each stage of a cell is told."""
+
+    def __init__(self, name: str, overrides: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.experiment = load_experiment(name)
+        self.overrides = overrides
+        self._suite_of: dict[tuple[str, str], Suite] = {}
+        self.cells: list[tuple[str, str, int]] = []
+        for label, suite in self.experiment.suites.items():
+            self._add(label, suite)
+
+    def _add(self, label: str, suite: Suite) -> None:
+        where = f"config/experiment/{self.name}.yaml, suite {label}"
+        for group, names, variants in (
+            ("dataset", suite.datasets, self.experiment.datasets),
+            ("model", suite.models, self.experiment.models),
+        ):
+            for name in names:
+                check_choice(group, variants[name].of if name in variants else name, where)
+        for dataset in suite.datasets:
+            for model in suite.models:
+                if (dataset, model) in self._suite_of:
+                    raise ConfigError(
+                        f"{where}: {dataset} x {model} stands in an earlier suite; give one a variant's name"
+                    )
+                self._suite_of[dataset, model] = suite
+                self.cells += [(dataset, model, seed) for seed in range(suite.seeds)]
+
+    def check(self) -> None:
+        """Compose every cell, so that a mistake stops the run before any job starts."""
+        prepared: dict[str, str] = {}
+        for dataset, model in self._suite_of:
+            text = canonical(plain(self.cell(dataset, model).dataset))
+            if prepared.setdefault(dataset, text) != text:
+                raise ConfigError(
+                    f"config/experiment/{self.name}.yaml: dataset {dataset} is prepared in two ways; "
+                    "give one of them a variant's name under `datasets`"
+                )
+
+    @functools.cache  # noqa: B019 - a plan lives as long as the process
+    def cell(self, dataset: str, model: str) -> Cell:
+        """The whole configuration of a (dataset, model) of this experiment."""
+        experiment = self.experiment
+        dataset_variant = experiment.datasets.get(dataset, Variant(dataset))
+        model_variant = experiment.models.get(model, Variant(model))
+        suite = self._suite_of.get((dataset, model))
+        if suite is None:
+            raise ConfigError(f"experiment {self.name} has no cell {dataset} x {model}")
+        return compose_cell(
+            (
+                f"dataset={dataset_variant.of}",
+                f"model={model_variant.of}",
+                *suite.overrides,
+                *dataset_variant.overrides,
+                *model_variant.overrides,
+                *(o for o in map(self._for_cell(dataset, model), self.overrides) if o),
+            )
+        )
+
+    def _for_cell(self, dataset: str, model: str) -> Any:
+        """An override "name: key=value" concerns one dataset or model only; one without a name concerns all."""
+
+        def select(override: str) -> str | None:
+            left, _, right = override.partition("=")
+            name, colon, key = left.partition(":")
+            if not colon:
+                return override
+            return f"{key.strip()}={right}" if name.strip() in (dataset, model) else None
+
+        return select
+
+    def datasets(self) -> list[str]:
+        """Names of all datasets, in the experiment's order."""
+        return list(dict.fromkeys(dataset for dataset, _, _ in self.cells))
+
+    def models(self, dataset: str) -> list[str]:
+        """Names of all models run on a dataset, in the experiment's order."""
+        return list(dict.fromkeys(model for name, model, _ in self.cells if name == dataset))
+
+    def seeds(self, dataset: str) -> list[int]:
+        return sorted({seed for name, _, seed in self.cells if name == dataset})
+
+    def any_cell(self, dataset: str) -> Cell:
+        """The configuration of a dataset, under any of its models: `check` has made sure they agree."""
+        return self.cell(dataset, self.models(dataset)[0])
+
+    def source(self, dataset: str) -> Any:
+        return instantiate(self.any_cell(dataset).dataset.source)
+
+    def spec(self, dataset: str, model: str) -> Any:
+        return instantiate(self.cell(dataset, model).model)
+
+    def normalised(self, dataset: str, model: str) -> bool:
+        """Whether the model knows its own log Z; the other ones need the normalise stage."""
+        return bool(getattr(self.spec(dataset, model), "normalised", True))
+
+    def reference(self, dataset: str, model: str) -> str | None:
+        """The model that fssd_p_value compares with, where the experiment runs it on this dataset."""
+        reference = self.cell(dataset, model).comparison.reference_model
+        return reference if reference in self.models(dataset) else None
+
+    # One canonical text per job: equal exactly when nothing that the job reads has changed.
+
+    def preprocess_slice(self, dataset: str, seed: int) -> str:
+        return canonical({"name": dataset, "seed": seed, "dataset": plain(self.any_cell(dataset).dataset)})
+
+    def train_slice(self, dataset: str, model: str, seed: int) -> str:
+        cell = self.cell(dataset, model)
+        return canonical(_name(dataset, model, seed) | {"spec": cell.model, "threads": cell.compute.threads})
+
+    def evaluate_slice(self, dataset: str, model: str, seed: int) -> str:
+        cell = self.cell(dataset, model)
+        reads = {"batch_rows": cell.evaluation.batch_rows, "threads": cell.compute.threads}
+        return canonical(_name(dataset, model, seed) | reads | {"source": cell.dataset.source})
+
+    def normalise_slice(self, dataset: str, model: str, seed: int) -> str:
+        return canonical(_name(dataset, model, seed) | {"normaliser": plain(self.cell(dataset, model).normaliser)})
+
+    def compare_slice(self, dataset: str, model: str, seed: int) -> str:
+        reads = {
+            "comparison": plain(self.cell(dataset, model).comparison),
+            "normalised": self.normalised(dataset, model),
+        }
+        return canonical(_name(dataset, model, seed) | reads)
+
+
+def _name(dataset: str, model: str, seed: int) -> dict[str, Any]:
+    return {"dataset": dataset, "model": model, "seed": seed}

@@ -1,0 +1,51 @@
+"""Stage `train`: fit one model to one dataset under one seed.
+
+Reads data/processed/<dataset>/seed<k>.h5; writes model.h5 and trace.csv. Killed and started again, it continues from
+its last checkpoint and ends with the same numbers.
+"""
+
+import argparse
+import json
+import logging
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from dkef.compute import pin_threads
+from dkef.data.splits import read_splits
+from dkef.errors import run_stage
+from dkef.files import write_text
+from dkef.models.protocol import Workbench
+from dkef.models.storage import write_model
+from dkef.provenance import config_digest
+from dkef.typed import instantiate
+
+log = logging.getLogger("dkef.train")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m dkef.train", description=__doc__.splitlines()[0])
+    parser.add_argument("--config", required=True, help="canonical JSON: dataset, model, seed, spec, threads")
+    parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
+    parser.add_argument("--out", type=Path, required=True, help="model file to write")
+    parser.add_argument("--trace", type=Path, required=True, help="CSV to write, one row an iteration")
+    args = parser.parse_args()
+    config = json.loads(args.config)
+    pin_threads(config["threads"])
+    splits = read_splits(args.data)
+    digest = config_digest(args.config)
+    # The digest in the name keeps a checkpoint of another configuration, or of other data, from being continued.
+    checkpoint = args.out.with_name(f"checkpoint-{digest}-{splits.digest}.h5")
+    bench = Workbench(config["dataset"], config["model"], config["seed"], checkpoint, config["threads"], log)
+    start = time.monotonic()
+    fit = instantiate(config["spec"]).fit(splits.train, splits.valid, bench)
+    log.info("%s after %.1f s: status %s, %s", fit.stopped, time.monotonic() - start, fit.status, fit.notes)
+    write_text(args.trace, pd.DataFrame(fit.trace).to_csv(index=False))
+    write_model(args.out, fit, {"config": config, "config_digest": digest, "data_digest": splits.digest})
+    for stale in args.out.parent.glob("checkpoint-*"):
+        stale.unlink()
+
+
+if __name__ == "__main__":
+    run_stage(main)

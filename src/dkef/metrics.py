@@ -1,0 +1,68 @@
+"""Means over the test points with their standard errors; no mean hides a value that is not finite."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dkef.errors import DkefError
+from dkef.models.protocol import Array
+
+# The variances of the discrepancies are fourth powers of scores: what lies beyond this would overflow in them, and
+# counts as not finite from the start.
+LARGEST = 1e60
+
+
+class NotFiniteError(DkefError):
+    """Some values are NaN, infinite or beyond all use; the message counts them."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its standard error, None where there is none to speak of."""
+
+    value: float
+    stderr: float | None = None
+
+
+def require_finite(what: str, values: Array) -> None:
+    """Stop with a count unless every row is finite: a mean over the rest would be a mean over the easy points."""
+    usable = np.abs(values) <= LARGEST  # NaN compares as False
+    if bad := int((~usable.reshape(len(values), -1).all(axis=1)).sum()):
+        raise NotFiniteError(f"{bad} of {len(values)} {what} not finite")
+
+
+def mean_over_points(what: str, values: Array) -> Estimate:
+    """Mean of one value a test point [n], with the standard error of independent points."""
+    require_finite(what, values)
+    n = len(values)
+    return Estimate(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else None)
+
+
+def score_loss(score: Array, curvature: Array) -> Estimate:
+    """The score-matching loss J = mean of sum_d [curvature_d + score_d^2 / 2]; both arrays are [n, d]."""
+    require_finite("scores", score)
+    require_finite("curvatures", curvature)
+    return mean_over_points("score losses", (curvature + 0.5 * score**2).sum(axis=1))
+
+
+def fisher_divergence(score: Array, true_score: Array) -> Estimate:
+    """Half the mean squared distance between a model's score and the true one, both [n, d].
+
+    The factor one half is that of the paper's definition; the authors' own helper leaves it out.
+    """
+    require_finite("scores", score)
+    require_finite("true scores", true_score)
+    return mean_over_points("squared distances", 0.5 * ((score - true_score) ** 2).sum(axis=1))
+
+
+def log_likelihood(log_density: Array, log_z: Estimate | None = None, log_det: float = 0.0) -> Estimate:
+    """Mean of log density - log Z + log_det over the test points [n].
+
+    log_z: the normaliser's estimate, None for a normalised model; its error is independent of the test points'.
+    log_det: log |det W| turns a likelihood of whitened rows into one of raw rows.
+    """
+    mean = mean_over_points("log densities", log_density)
+    shift = log_det - (log_z.value if log_z else 0.0)
+    errors = [e for e in (mean.stderr, log_z.stderr if log_z else 0.0) if e is not None]
+    return Estimate(mean.value + shift, math.hypot(*errors) if len(errors) == 2 else None)

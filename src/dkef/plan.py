@@ -1,6 +1,7 @@
 """An experiment as a grid of cells, and the slice of the configuration that each job of a cell reads."""
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,6 +148,11 @@ class Plan:
         """The configuration of a dataset, under any of its models: `check` has made sure they agree."""
         return self.cell(dataset, self.models(dataset)[0])
 
+    def synthetic(self, dataset: str) -> bool:
+        """Whether the law of the data is known; its space is then one- or two-dimensional and can be drawn."""
+        return self.source(dataset).true_density() is not None
+
+    @functools.cache  # noqa: B019
     def source(self, dataset: str) -> Any:
         return instantiate(self.any_cell(dataset).dataset.source)
 
@@ -176,8 +182,19 @@ class Plan:
         reads = {"batch_rows": cell.evaluation.batch_rows, "threads": cell.compute.threads}
         return canonical(_name(dataset, model, seed) | reads | {"source": cell.dataset.source})
 
+    def grid_slice(self, dataset: str, model: str, seed: int) -> str:
+        cell = self.cell(dataset, model)
+        reads = {"source": cell.dataset.source, "threads": cell.compute.threads}
+        return canonical(_name(dataset, model, seed) | reads)
+
     def normalise_slice(self, dataset: str, model: str, seed: int) -> str:
         return canonical(_name(dataset, model, seed) | {"normaliser": plain(self.cell(dataset, model).normaliser)})
+
+    def chunk_slice(self, dataset: str, model: str, seed: int) -> str:
+        """As `normalise_slice`, less the number of samples: raising it leaves the finished chunks valid."""
+        settings = plain(self.cell(dataset, model).normaliser)
+        reads = {key: value for key, value in settings.items() if key not in ("samples", "bound_samples", "tolerance")}
+        return canonical(_name(dataset, model, seed) | {"normaliser": reads})
 
     def compare_slice(self, dataset: str, model: str, seed: int) -> str:
         reads = {
@@ -185,6 +202,25 @@ class Plan:
             "normalised": self.normalised(dataset, model),
         }
         return canonical(_name(dataset, model, seed) | reads)
+
+    def summarise_slice(self) -> str:
+        references = {dataset: self.reference(dataset, self.models(dataset)[0]) for dataset in self.datasets()}
+        return canonical({"experiment": self.name, "references": references})
+
+    def experiment_slice(self, datasets: Iterable[str] | None = None) -> str:
+        """Names, titles, models and seeds of all or some datasets: what figures, claims and the report are told."""
+        entries = [
+            {
+                "name": dataset,
+                "title": self.any_cell(dataset).dataset.title,
+                "subset_of": self.any_cell(dataset).dataset.subset_of,
+                "synthetic": self.synthetic(dataset),
+                "models": self.models(dataset),
+                "seeds": self.seeds(dataset),
+            }
+            for dataset in (self.datasets() if datasets is None else datasets)
+        ]
+        return canonical({"experiment": self.name, "title": self.experiment.title, "datasets": entries})
 
 
 def _name(dataset: str, model: str, seed: int) -> dict[str, Any]:

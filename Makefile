@@ -1,0 +1,48 @@
+# make help lists the targets. Nothing but Python 3.11, make and git is assumed.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+CORES ?= 2
+VENV := .venv
+READY := $(VENV)/ready
+RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
+SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --quiet rules
+
+.DEFAULT_GOAL := help
+.PHONY: help env smoke test lint reproduce bench lock clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+env: $(READY)  ## the virtual environment in .venv, from the hash-pinned lock file
+
+$(READY): requirements.lock pyproject.toml
+	@command -v $(PYTHON) > /dev/null || { echo "error: $(PYTHON) is not on the PATH; install Python 3.11 or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install -qq --require-hashes --no-deps -r requirements.lock
+	$(VENV)/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	@touch $@
+
+smoke: $(READY)  ## the whole pipeline on tiny data that needs no network, a few minutes
+	$(SNAKEMAKE) --config experiment=smoke
+
+test: lint  ## all checks; real-data tests need DKEF_DATA_MIRROR
+	$(RUN) python -m pytest -n 2 --dist loadgroup
+
+lint: $(READY)  ## ruff, mypy, snakefmt, snakemake --lint
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy
+	$(RUN) snakefmt --check Snakefile workflow
+	$(RUN) snakemake --lint --config experiment=smoke
+
+reproduce: $(READY)  ## the full paper; days on a workstation, hours on a cluster
+	$(SNAKEMAKE) --config experiment=paper
+
+bench: $(READY)  ## benchmarks into results/bench.json, as ratios within one run
+	$(RUN) python tests/bench/__main__.py
+
+lock: $(READY)  ## write requirements.lock anew from pyproject.toml (needs pip-tools; slow, it hashes every wheel)
+	$(RUN) python -m piptools compile --all-extras --generate-hashes --allow-unsafe --strip-extras \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
+
+clean:  ## remove what was produced, keep the environment and downloads
+	rm -rf .snakemake data/processed $(filter-out results/README.md results/published,$(wildcard results/*)) $(wildcard figures/*/)

@@ -1,0 +1,34 @@
+# From raw files to whitened splits, once per dataset and seed.
+
+
+def raw_files(wildcards):
+    return [f"data/raw/{file}" for file in plan.source(wildcards.dataset).files]
+
+
+def preprocess_code(wildcards):
+    return code_of("dkef.preprocess", source_module(wildcards))
+
+
+def preprocess_config(wildcards):
+    return plan.preprocess_slice(wildcards.dataset, int(wildcards.seed))
+
+
+rule preprocess:
+    input:
+        raw=raw_files,
+        code=preprocess_code,
+    output:
+        "data/processed/{dataset}/seed{seed}.h5",
+    log:
+        "data/processed/{dataset}/seed{seed}.log",
+    benchmark:
+        "data/processed/{dataset}/seed{seed}.benchmark.jsonl"
+    threads: 1
+    resources:
+        mem_mb=1500,
+        runtime="1h",
+    params:
+        config=preprocess_config,
+    shell:
+        "python -m dkef.preprocess --config {params.config:q} --raw data/raw"
+        " --out {output} > {log} 2>&1"

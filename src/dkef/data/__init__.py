@@ -1,1 +1,1 @@
-"""Data, from raw files to whitened splits."""
+"""Data: where rows come from, how they are prepared, and the splits that every model sees."""

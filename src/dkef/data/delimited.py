@@ -1,0 +1,174 @@
+"""Numbers from delimited text, plain or gzip, a chunk at a time, with one sentence for whatever is wrong with it."""
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NoReturn, cast
+
+import numpy as np
+import pandas as pd
+
+from dkef.errors import DkefError
+from dkef.models.protocol import Array
+
+CHUNK_ROWS = 50_000
+# Preparing a table keeps at most three copies of it, so this keeps the whole stage below 1.5 GB.
+MAX_TABLE_BYTES = 400_000_000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file of numbers is written."""
+
+    separator: str = ","  # "whitespace" stands for any run of blanks
+    skip_lines: int = 0  # before the first row of numbers
+    first_line_fields: int | None = None  # every row must have so many; None takes rows of any length
+    max_rows: int | None = None  # stop after so many rows
+
+    @property
+    def pandas_separator(self) -> str:
+        return r"\s+" if self.separator == "whitespace" else self.separator
+
+
+def open_raw(path: Path) -> BinaryIO:
+    """Open a data file for reading, through gzip where its first bytes say so; refuse what is plainly not data."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(512)
+    except FileNotFoundError:
+        raise DkefError(f"{path} does not exist; fetch it with `snakemake {path}` or put it there") from None
+    except IsADirectoryError:
+        raise DkefError(f"{path} is a folder; name a file") from None
+    if not start.strip():
+        raise DkefError(f"{path} is empty; delete it and fetch it again")
+    if looks_like_html(start):
+        raise DkefError(f"{path} is a web page, not data; delete it and fetch it again, or download it by hand")
+    zipped = start[:2] == b"\x1f\x8b"
+    return cast(BinaryIO, gzip.open(path, "rb")) if zipped else open(path, "rb")
+
+
+def looks_like_html(start: bytes) -> bool:
+    """Whether a file begins like a web page: what a server sends in place of a file that has moved."""
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    return text.startswith((b"<!doctype", b"<html", b"<head", b"<?xml", b"<!--"))
+
+
+def first_line(path: Path, separator: str) -> list[str]:
+    """The fields of the first line, without quotes and surrounding blanks."""
+    try:
+        with open_raw(path) as stream:
+            line = stream.readline().decode("utf-8-sig")
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        _broken(path, error)
+    if separator == "whitespace":
+        return line.split()
+    return [field.strip() for field in next(csv.reader([line.strip()], delimiter=separator))]
+
+
+def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout: Layout) -> Iterator[Array]:
+    """The fields at some positions of every row, as float64 [rows, len(fields)], CHUNK_ROWS rows at a time.
+
+    `names` are the names of those fields, for messages.
+    """
+    strict = layout.first_line_fields is not None
+    done = 0
+    try:
+        with open_raw(path) as stream:
+            reader = pd.read_csv(
+                stream,
+                sep=layout.pandas_separator,
+                header=None,
+                index_col=False,
+                skiprows=layout.skip_lines,
+                nrows=layout.max_rows,
+                usecols=None if strict else list(fields),  # pandas counts the fields of a row only without usecols
+                dtype=dict.fromkeys(fields, np.float64),
+                float_precision="round_trip",
+                chunksize=CHUNK_ROWS,
+            )
+            for frame in reader:
+                if strict and frame.shape[1] != layout.first_line_fields:
+                    raise DkefError(
+                        f"{path}: data rows have {frame.shape[1]} fields where the columns are "
+                        f"{layout.first_line_fields}; check dataset.source.separator and the file"
+                    )
+                chunk = frame[list(fields)].to_numpy()
+                _require_finite(path, chunk, names, done)
+                done += len(chunk)
+                yield chunk
+    except pd.errors.EmptyDataError:
+        raise DkefError(f"{path} has no rows after its first {layout.skip_lines} line(s)") from None
+    except pd.errors.ParserError as error:
+        raise DkefError(f"{path}: {str(error).strip().rstrip('.')}; every row must have as many fields") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        _broken(path, error)
+    except ValueError as error:
+        _explain_text(path, names, fields, layout, error)
+
+
+def read_numbers(path: Path, names: Sequence[str], fields: Sequence[int], layout: Layout) -> Array:
+    """All rows at once; see read_chunks."""
+    return gather(read_chunks(path, names, fields, layout), path)
+
+
+def gather(chunks: Iterator[Array], path: Path) -> Array:
+    """Join chunks of rows, as long as the whole stage stays within its memory."""
+    kept, size = [], 0
+    for chunk in chunks:
+        kept.append(chunk)
+        size += chunk.nbytes
+        if size > MAX_TABLE_BYTES:
+            raise DkefError(
+                f"{path} holds more than {MAX_TABLE_BYTES // 10**6} MB of numbers in the chosen columns; "
+                "read fewer rows or columns (dataset.source.max_rows, columns)"
+            )
+    if not kept:
+        raise DkefError(f"{path} has no rows")
+    return np.concatenate(kept)
+
+
+def _require_finite(path: Path, chunk: Array, names: Sequence[str], done: int) -> None:
+    bad = np.argwhere(~np.isfinite(chunk))
+    if len(bad):
+        row, column = bad[0]
+        found = "a missing value (NaN)" if np.isnan(chunk[row, column]) else "an infinite value"
+        raise DkefError(
+            f"{path}: {found} in column {names[column]!r}, data row {done + row + 1}; remove the row or drop the column"
+        )
+
+
+def _broken(path: Path, error: Exception) -> NoReturn:
+    cause = "is cut off" if isinstance(error, EOFError) else "is damaged"
+    raise DkefError(f"{path} {cause} ({error}); delete it and fetch it again") from None
+
+
+def _explain_text(
+    path: Path, names: Sequence[str], fields: Sequence[int], layout: Layout, error: ValueError
+) -> NoReturn:
+    """Find the first field that is not a number, by a slow second reading."""
+    with open_raw(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8")
+        for _ in range(layout.skip_lines):
+            next(text)
+        separator = None if layout.separator == "whitespace" else layout.separator
+        rows = (line.split() for line in text) if separator is None else csv.reader(text, delimiter=separator)
+        for number, row in enumerate(rows, start=1):
+            for name, field in zip(names, fields, strict=True):
+                if field < len(row) and not _is_number(row[field]):
+                    raise DkefError(
+                        f"{path}: text {row[field]!r} in column {name!r}, data row {number}, where a number is "
+                        "needed; drop the column or correct the file"
+                    ) from None
+    raise DkefError(f"{path} cannot be read as numbers: {error}") from None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return not text.strip()
+    return True

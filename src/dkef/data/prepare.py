@@ -1,0 +1,152 @@
+"""From a raw table to splits, in the paper's order: columns, duplicates, shuffle, noise, split, whitening."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from dkef.data.settings import Dataset, Preprocessing
+from dkef.data.source import RawTable, Removed
+from dkef.data.splits import Splits
+from dkef.data.whitening import Whitening
+from dkef.errors import DkefError
+from dkef.models.protocol import Array
+from dkef.provenance import array_digest, canonical, config_digest
+
+Streams = Callable[[str], np.random.Generator]
+
+
+def prepare(table: RawTable, dataset: Dataset, stream: Streams) -> Splits:
+    """Splits of a raw table; `stream` gives the random numbers for "shuffle" and for "dequantise".
+
+    The authors also permute the columns before whitening. That changes no more than the signs of the whitened
+    coordinates, which Whitening fixes, so the columns stay in place here.
+    """
+    steps = dataset.preprocessing
+    check_values(table)
+    if steps.max_correlation is not None:
+        table = drop_correlated(table, steps.max_correlation)
+    check_distinct_columns(table)
+    rows, copies = distinct_rows(table.values) if steps.drop_duplicate_rows else (np.arange(len(table.values)), ())
+    rows = stream("shuffle").permutation(rows)
+    x = table.values[rows]
+    if steps.dequantise_gaps > 0:
+        x = dequantise(x, steps.dequantise_gaps, stream("dequantise"))
+    sizes = split_sizes(len(x), x.shape[1], steps)
+    ends = (sizes.train, sizes.train + sizes.valid)
+    whitening = choose_whitening(x, sizes, steps)
+    train, valid, test = (whitening.apply(part) if steps.whiten else part for part in np.split(x, ends))
+    train_rows, valid_rows, test_rows = np.split(rows, ends)
+    how = [steps.whiten, steps.whiten_on, steps.whiten_rows] if steps.whiten else [False]
+    return Splits(
+        title=dataset.title,
+        train=train,
+        valid=valid,
+        test=test,
+        train_rows=train_rows,
+        valid_rows=valid_rows,
+        test_rows=test_rows,
+        whitening=whitening,
+        whitened=steps.whiten,
+        columns=table.columns,
+        removed=table.removed + copies,
+        digest=config_digest(canonical([array_digest(x, rows), ends, how])),
+        subset_of=dataset.subset_of,
+    )
+
+
+def check_values(table: RawTable) -> None:
+    """Stop at the first value that is not finite, and at the first column that never changes."""
+    x = table.values
+    for column, name in zip(x.T, table.columns, strict=True):
+        bad = np.flatnonzero(~np.isfinite(column))
+        if len(bad):
+            found = "a missing value (NaN)" if np.isnan(column[bad[0]]) else "an infinite value"
+            raise DkefError(f"column {name!r} has {found} in row {bad[0] + 1}; remove the row or drop the column")
+        if column.min() == column.max():
+            raise DkefError(f"column {name!r} is constant ({column[0]:g} in every row); drop it in dataset.source.drop")
+
+
+def check_distinct_columns(table: RawTable) -> None:
+    """Stop where two columns hold the same numbers."""
+    seen: dict[bytes, str] = {}
+    for column, name in zip(table.values.T, table.columns, strict=True):
+        twin = seen.setdefault(column.tobytes(), name)
+        if twin != name:
+            raise DkefError(f"columns {twin!r} and {name!r} are equal in every row; drop one in dataset.source.drop")
+
+
+def drop_correlated(table: RawTable, limit: float) -> RawTable:
+    """Delete, again and again, the first column that has |correlation| > limit with any other."""
+    correlation = np.abs(np.corrcoef(table.values, rowvar=False))
+    np.fill_diagonal(correlation, 0.0)
+    left, removed = list(range(len(table.columns))), []
+    while True:
+        among = correlation[np.ix_(left, left)]
+        crowded = np.flatnonzero((among > limit).any(axis=1))
+        if not len(crowded):
+            break
+        first = crowded[0]
+        partner = table.columns[left[among[first].argmax()]]
+        reason = f"correlation {among[first].max():.3f} with {partner}, above {limit:g}"
+        removed.append(Removed("column", table.columns[left[first]], reason))
+        del left[first]
+    columns = tuple(table.columns[i] for i in left)
+    return RawTable(table.values[:, left], columns, table.removed + tuple(removed))
+
+
+def distinct_rows(x: Array) -> tuple[Array, tuple[Removed, ...]]:
+    """Index of the first copy of every distinct row, in order, and how many copies go."""
+    first = np.sort(np.unique(x, axis=0, return_index=True)[1])
+    copies = len(x) - len(first)
+    return first, (Removed("rows", str(copies), "copies of earlier rows"),) if copies else ()
+
+
+def median_gaps(x: Array) -> Array:
+    """Median distance between neighbouring distinct values of each column; [d]."""
+    gaps = []
+    for column in x.T:
+        steps = np.diff(np.sort(column))
+        # Decimal numbers that are equal on paper may differ in their last bits: not a gap.
+        dust = 1e-12 * np.abs(column).max()
+        gaps.append(np.median(steps[steps > dust]))
+    return np.array(gaps)
+
+
+def dequantise(x: Array, support: float, rng: np.random.Generator) -> Array:
+    """Add uniform noise whose support, centred at 0, is so many median gaps wide: 1 in the paper, 2 in the code."""
+    noisy: Array = x + support * median_gaps(x) * (rng.random(x.shape) - 0.5)
+    return noisy
+
+
+class Sizes(NamedTuple):
+    train: int
+    valid: int
+    test: int
+
+
+def split_sizes(n: int, d: int, steps: Preprocessing) -> Sizes:
+    """How many of n rows each part gets; the order of the shuffled rows is train, valid, test."""
+    test = steps.test_rows if steps.test_rows is not None else _share(steps.test_fraction, n)
+    valid = min(_share(steps.valid_fraction, n - test), steps.valid_max)
+    train = n - test - valid
+    if test < 1 or valid < 1 or train <= d:
+        raise DkefError(
+            f"{n} rows are too few: the split gives {max(train, 0)} training, {max(valid, 0)} validation and {test} "
+            f"test rows, and {d} columns need at least {d + 1}, 1 and 1; use more rows or other split fractions"
+        )
+    return Sizes(train, valid, test)
+
+
+def _share(fraction: float, n: int) -> int:
+    """Whole part of fraction * n, where 0.29 * 100 = 28.999... counts as 29."""
+    return math.floor(fraction * n + 1e-9)
+
+
+def choose_whitening(x: Array, sizes: Sizes, steps: Preprocessing) -> Whitening:
+    """Whitening from the first rows of the shuffled table: of the training part, or (as in the code) of all of it."""
+    if not steps.whiten:
+        return Whitening.identity(x.shape[1])
+    rows = x if steps.whiten_on == "all" else x[: sizes.train]
+    return Whitening.fit(rows[: steps.whiten_rows], rows.mean(axis=0))

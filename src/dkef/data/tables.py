@@ -1,0 +1,182 @@
+"""Tables of numbers as sources: CSV, .npy and the sets that scikit-learn carries with it."""
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from dkef.data.delimited import MAX_TABLE_BYTES, Layout, first_line, open_raw, read_numbers
+from dkef.data.source import RawTable, Removed
+from dkef.errors import DkefError
+from dkef.models.protocol import Array
+from dkef.typed import one_of, require
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """Which columns of a table are used: `columns` in that order, or all but those that `drop` names with a reason.
+
+    With `columns` given, a column that neither names is an error unless `ignore_others` is set: a file that has
+    changed since the configuration was written does not go unnoticed.
+    """
+
+    columns: list[str] | None = None
+    drop: dict[str, str] = field(default_factory=dict)
+    ignore_others: bool = False
+
+    def choose(self, names: Sequence[str], where: object) -> tuple[list[int], tuple[Removed, ...]]:
+        """Positions of the used columns among `names`, and what is left out."""
+        twice = sorted({name for name in names if list(names).count(name) > 1})
+        if twice:
+            raise DkefError(f"{where}: the column name {twice[0]!r} occurs twice; rename one of the columns")
+        missing = [name for name in [*(self.columns or []), *self.drop] if name not in names]
+        if missing:
+            raise DkefError(f"{where}: column {missing[0]!r} is missing; found are {', '.join(names)}")
+        used = self.columns if self.columns is not None else [name for name in names if name not in self.drop]
+        others = [name for name in names if name not in used and name not in self.drop]
+        if others and not self.ignore_others:
+            raise DkefError(
+                f"{where}: there is an extra column {others[0]!r}; name it in dataset.source.columns or drop, "
+                "or set ignore_others: true"
+            )
+        if not used:
+            raise DkefError(f"{where}: no column is left after dropping {', '.join(self.drop)}")
+        reasons = dict.fromkeys(others, "not chosen") | self.drop
+        removed = tuple(Removed("column", name, reasons[name]) for name in names if name not in used)
+        return [list(names).index(name) for name in used], removed
+
+
+@dataclass(frozen=True)
+class Csv(ColumnChoice):
+    """One or more delimited text files with equal columns, plain or gzip, their rows one after the other.
+
+    `files` are names below data/raw that data/sources.csv knows; `paths` are files of your own, anywhere.
+    """
+
+    files: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    separator: str = ","  # or "whitespace"
+    names: list[str] | None = None  # of all columns, where the file has no header line
+    skip_lines: int = 0  # lines before the first row, where `names` is given
+    max_rows: int | None = None  # of each file
+
+    def __post_init__(self) -> None:
+        require(bool(self.files or self.paths), "dataset.source.paths", self.paths, "at least one file")
+        require(
+            self.separator == "whitespace" or len(self.separator) == 1,
+            "dataset.source.separator", self.separator, "one character or 'whitespace'",
+        )  # fmt: skip
+        require(self.skip_lines >= 0, "dataset.source.skip_lines", self.skip_lines, ">= 0")
+        require(self.max_rows is None or self.max_rows > 0, "dataset.source.max_rows", self.max_rows, ">= 1")
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        return tuple(self.paths)
+
+    def true_density(self) -> None:
+        return None
+
+    def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
+        return self.read_paths([*(raw / name for name in self.files), *map(Path, self.paths)])
+
+    def read_paths(self, paths: Sequence[Path]) -> RawTable:
+        """The chosen columns of all files, which must have the same columns."""
+        parts = [self._read_one(path) for path in paths]
+        for path, part in zip(paths, parts, strict=True):
+            if part.columns != parts[0].columns:
+                raise DkefError(f"{path} has other columns than {paths[0]}")
+        values = parts[0].values if len(parts) == 1 else np.concatenate([part.values for part in parts])
+        return RawTable(values, parts[0].columns, parts[0].removed)
+
+    def _read_one(self, path: Path) -> RawTable:
+        names = self.names or first_line(path, self.separator)
+        fields, removed = self.choose(names, path)
+        used = [names[position] for position in fields]
+        skip = self.skip_lines if self.names else 1
+        layout = Layout(self.separator, skip, first_line_fields=len(names), max_rows=self.max_rows)
+        return RawTable(read_numbers(path, used, fields, layout), tuple(used), removed)
+
+
+@dataclass(frozen=True)
+class Npy(ColumnChoice):
+    """A two-dimensional array of numbers in NumPy's own format."""
+
+    files: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    names: list[str] | None = None  # of all columns; x1, x2, ... otherwise
+    max_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.files) + len(self.paths) == 1,
+            "dataset.source.paths", [*self.files, *self.paths], "exactly one file",
+        )  # fmt: skip
+        require(self.max_rows is None or self.max_rows > 0, "dataset.source.max_rows", self.max_rows, ">= 1")
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        return tuple(self.paths)
+
+    def true_density(self) -> None:
+        return None
+
+    def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
+        path = raw / self.files[0] if self.files else Path(self.paths[0])
+        stored = _load_npy(path)
+        names = self.names or [f"x{i + 1}" for i in range(stored.shape[1])]
+        if len(names) != stored.shape[1]:
+            raise DkefError(f"{path} has {stored.shape[1]} columns and dataset.source.names has {len(names)}")
+        fields, removed = self.choose(names, path)
+        values = np.asarray(stored[: self.max_rows, fields], dtype=np.float64)
+        return RawTable(values, tuple(names[i] for i in fields), removed)
+
+
+def _load_npy(path: Path) -> Array:
+    """The array in a file, not yet in memory."""
+    open_raw(path).close()
+    try:
+        stored: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise DkefError(f"{path} is not a whole .npy file ({error}); delete it and get it again") from None
+    if not isinstance(stored, np.ndarray) or stored.ndim != 2 or stored.dtype.kind not in "fiu":
+        found = f"{stored.ndim}-dimensional of type {stored.dtype}" if isinstance(stored, np.ndarray) else "an archive"
+        raise DkefError(f"{path} is {found}; needed is a two-dimensional array of numbers")
+    if stored.size * 8 > MAX_TABLE_BYTES:
+        raise DkefError(f"{path} holds more than {MAX_TABLE_BYTES // 10**6} MB of numbers; store fewer rows")
+    return stored
+
+
+BUNDLED: Mapping[str, str] = {"wine_recognition": "wine_data.csv", "breast_cancer": "breast_cancer.csv"}
+
+
+@dataclass(frozen=True)
+class Bundled(ColumnChoice):
+    """A table that scikit-learn carries with it, read from its CSV file: real data without a network."""
+
+    table: str = "wine_recognition"
+    names: list[str] = field(default_factory=list)  # of all columns: the first line of these files holds counts
+
+    def __post_init__(self) -> None:
+        one_of("dataset.source.table", self.table, *BUNDLED)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        return ()
+
+    def true_density(self) -> None:
+        return None
+
+    def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
+        # Found without importing scikit-learn, which takes a second.
+        package = importlib.util.find_spec("sklearn")
+        if package is None or not package.submodule_search_locations:
+            raise DkefError(f"dataset {self.table} comes with scikit-learn, which is not installed")
+        path = Path(package.submodule_search_locations[0]) / "datasets" / "data" / BUNDLED[self.table]
+        reader = Csv(self.columns, self.drop, self.ignore_others, paths=[str(path)], names=self.names, skip_lines=1)
+        return reader.read_paths([path])

@@ -1,0 +1,184 @@
+"""Figures 3 and 6: squared FSSD, its p-value against DKEF, score loss and log-likelihood on the benchmark sets."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dkef.figures.inputs import OK, DatasetEntry, Inputs
+from dkef.figures.look import FAINT, INK, WARNING, look_of, model_order
+from dkef.figures.panels import footnotes, heading, nothing
+from dkef.figures.scale import Window, edge_mark, window
+
+RUN_COLOR = (0.5, 0.1, 0.1)
+SPREAD = 0.25  # runs of one model lie within this of its bar's middle
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of panels: a metric and how its bars stand."""
+
+    metric: str
+    label: str
+    base: float | None = None  # where bars start; None: at the panel's lower edge
+    limits: tuple[float, float] | None = None
+
+
+ROWS = (
+    Row("fssd2", "FSSD$^2$\n(lower is better)", base=0.0),
+    Row("fssd_p_value", "$p$-value of FSSD test\n(near 0 favours {reference})", base=0.5, limits=(-0.04, 1.04)),
+    Row("score_loss", "score loss $\\hat J$\n(lower is better)"),
+    Row("log_likelihood", "log-likelihood\n(higher is better)"),
+)
+FIXED, TRAINED = "dkef_fixed_q0", "dkef"
+
+
+def draw(inputs: Inputs) -> Figure:
+    """Figure 3: q0 of DKEF is trained."""
+    return _draw(inputs, left_out=FIXED, reference=inputs.request.reference)
+
+
+def draw_fixed_q0(inputs: Inputs) -> Figure:
+    """Figure 6: the same with q0 = N(0, 2^2 I) fixed."""
+    return _draw(inputs, left_out=TRAINED, reference=FIXED)
+
+
+def _draw(inputs: Inputs, left_out: str, reference: str) -> Figure:
+    entries = inputs.request.ordered(synthetic=False)
+    columns = max(len(entries), 1)
+    figure = Figure(figsize=(max(2.15 * columns + 0.9, 6.5), 9.2))
+    grid = figure.subplots(len(ROWS), columns, squeeze=False)
+    for column, entry in enumerate(entries):
+        models = _models(entry, left_out, reference)
+        heading(grid[0, column], entry)
+        for row, panel in enumerate(ROWS):
+            _panel(grid[row, column], inputs, entry, models, panel, reference)
+            _name_models(grid[row, column], models, labels=row == len(ROWS) - 1)
+    if not entries:
+        for axes in grid[:, 0]:
+            nothing(axes, "no benchmark set in this experiment")
+    for row, panel in enumerate(ROWS):
+        grid[row, 0].set_ylabel(panel.label.format(reference=look_of(reference).label))
+    figure.align_ylabels(grid[:, 0])
+    figure.subplots_adjust(
+        left=0.95 / figure.get_figwidth(), right=0.99, top=0.945, bottom=0.145, wspace=0.38, hspace=0.12
+    )
+    footnotes(
+        figure, inputs,
+        "Bars: median over valid runs; crosses: single runs; triangles: values beyond the panel.",
+        "Black lines: from a log-likelihood down by the bound on its bias (Proposition 1); \u2715 n: invalid runs.",
+        y=0.008,
+    )  # fmt: skip
+    return figure
+
+
+def _models(entry: DatasetEntry, left_out: str, reference: str) -> list[str]:
+    """The reference first, then the others in the paper's order."""
+    others = [model for model in model_order(list(entry.models)) if model not in (left_out, reference)]
+    kernel = [model for model in others if model.startswith(("kef", "dkef"))]
+    return [m for m in (reference,) if m in entry.models] + kernel + [m for m in others if m not in kernel]
+
+
+def _name_models(axes: Axes, models: list[str], labels: bool) -> None:
+    axes.set_xlim(-0.6, len(models) - 0.4)
+    axes.set_xticks(range(len(models)))
+    names = [look_of(model, i).label for i, model in enumerate(models)] if labels else []
+    axes.set_xticklabels(names or [""] * len(models), rotation=45, ha="right", rotation_mode="anchor")
+    axes.tick_params(axis="x", length=0 if not labels else 2)
+
+
+def _panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], row: Row, reference: str) -> None:
+    values = {m: _valid(inputs, entry.name, m, row.metric) for m in models}
+    medians = {m: _median(inputs, entry.name, m, row.metric) for m in models}
+    everything = np.concatenate([*values.values(), np.empty(0)])
+    if everything.size == 0 and not any(_invalid(inputs, entry.name, m, row.metric) for m in models):
+        nothing(axes, "no values")
+        return
+    zero = (0.0,) if row.metric == "fssd2" else ()
+    shown = Window(*row.limits) if row.limits else window(np.array(list(medians.values())), everything, zero)
+    axes.set_ylim(shown.low, shown.high)
+    base = shown.low if row.base is None else row.base
+    if row.base is not None:
+        axes.axhline(row.base, color=FAINT, linewidth=0.6, zorder=1)
+    for x, model in enumerate(models):
+        if row.metric == "fssd_p_value" and model == reference:
+            axes.text(x, row.base or 0.5, "reference", rotation=90, ha="center", va="center", fontsize=6, color=FAINT)
+            continue
+        _bar(axes, x, medians[model], base, shown, look_of(model, x).color)
+        _runs(axes, x, values[model], shown)
+        if row.metric == "log_likelihood":
+            _bias_lines(axes, x, inputs, entry.name, model, shown)
+        _note_missing(axes, x, len(values[model]), _invalid(inputs, entry.name, model, row.metric))
+
+
+def _valid(inputs: Inputs, dataset: str, model: str, metric: str) -> np.ndarray:
+    runs = inputs.runs(dataset, model, metric)
+    values = runs.loc[runs["status"] == OK, "value"].to_numpy(dtype=float)
+    return values[np.isfinite(values)]
+
+
+def _invalid(inputs: Inputs, dataset: str, model: str, metric: str) -> int:
+    row = inputs.row(dataset, model, metric)
+    return int(row["invalid"]) if row is not None else 0
+
+
+def _median(inputs: Inputs, dataset: str, model: str, metric: str) -> float:
+    row = inputs.row(dataset, model, metric)
+    return float(row["median"]) if row is not None else math.nan
+
+
+def _bar(axes: Axes, x: float, median: float, base: float, shown: Window, color: str) -> None:
+    if not math.isfinite(median):
+        return
+    top = min(max(median, shown.low), shown.high)
+    axes.bar(x, top - base, bottom=base, width=0.8, color=color, alpha=0.45, linewidth=0, zorder=2)
+    if shown.holds(median):
+        axes.hlines(median, x - 0.4, x + 0.4, color=color, linewidth=1.6, zorder=3)
+        return
+    above = median > shown.high
+    edge_mark(axes, x, above, 1)
+    axes.text(
+        x, 0.94 if above else 0.06, f"median {median:.3g}", transform=axes.get_xaxis_transform(),
+        rotation=90, ha="center", va="top" if above else "bottom", fontsize=5.5, color=INK, zorder=6,
+    )  # fmt: skip
+
+
+def _positions(x: float, n: int) -> np.ndarray:
+    return x + (np.linspace(-SPREAD, SPREAD, n) if n > 1 else np.zeros(n))
+
+
+def _runs(axes: Axes, x: float, values: np.ndarray, shown: Window) -> None:
+    inside = np.array([shown.holds(value) for value in values], dtype=bool)
+    where = _positions(x, len(values))
+    axes.scatter(where[inside], values[inside], marker="x", s=11, color=RUN_COLOR, linewidths=0.7, zorder=4)
+    for above, count in ((True, int((values > shown.high).sum())), (False, int((values < shown.low).sum()))):
+        if count:
+            edge_mark(axes, x, above, count, size=10)
+
+
+def _bias_lines(axes: Axes, x: float, inputs: Inputs, dataset: str, model: str, shown: Window) -> None:
+    """Lines from each estimate down to estimate minus bound: the true value lies between, if the bound holds."""
+    runs = inputs.runs(dataset, model, "log_likelihood")
+    runs = runs[(runs["status"] == OK) & np.isfinite(runs["value"].astype(float))]
+    bounds = inputs.runs(dataset, model, "log_likelihood_bias_bound").set_index("seed")["value"].astype(float)
+    for where, (seed, value) in zip(_positions(x, len(runs)), zip(runs["seed"], runs["value"], strict=True), strict=True):
+        bound = bounds.get(seed, math.nan)
+        if math.isnan(bound) or bound <= 0 or not shown.holds(value):
+            continue
+        end = max(value - bound, shown.low)
+        axes.vlines(where, end, value, color="black", linewidth=0.8, zorder=5)
+        if end > shown.low:
+            axes.scatter([where], [end], marker="_", s=14, color="black", linewidths=0.8, zorder=5)
+
+
+def _note_missing(axes: Axes, x: float, valid: int, invalid: int) -> None:
+    """Say how many runs are invalid, or that there is no value at all."""
+    text = f"\u2715{invalid}" if invalid else ("no runs" if valid == 0 else "")
+    if text:
+        axes.text(
+            x, 0.03, text, transform=axes.get_xaxis_transform(), ha="center", va="bottom", fontsize=6.5,
+            color=WARNING, rotation=90 if text == "no runs" else 0, zorder=7, fontweight="bold",
+            bbox={"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.8},
+        )  # fmt: skip

@@ -1,0 +1,183 @@
+"""What a figure is drawn from: tables, grids, traces and splits, read once and keyed by dataset, model and seed."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pandas as pd
+
+from dkef.errors import DkefError
+from dkef.figures.look import dataset_order, model_order
+from dkef.models.protocol import Array
+
+Key = tuple[str, str, int]  # dataset, model, seed
+
+METRICS_COLUMNS = ("dataset", "model", "seed", "metric", "value", "stderr", "status")
+SUMMARY_COLUMNS = ("dataset", "model", "metric", "median", "low", "high", "runs", "invalid")
+OK = "ok"
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """A dataset of the experiment, as a figure shows it."""
+
+    name: str
+    title: str
+    models: tuple[str, ...]
+    seeds: tuple[int, ...]
+    synthetic: bool = False
+    subset_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which figure is asked for, and which cells of which experiment stand behind it."""
+
+    figure: str
+    experiment: str
+    title: str
+    datasets: tuple[DatasetEntry, ...]
+    reduced: str | None = None  # how this run is smaller than the paper's; printed in the figure
+    reference: str = "dkef"  # the model of fssd_p_value's comparison
+
+    @classmethod
+    def parse(cls, text: str) -> "Request":
+        """The request in a job's JSON slice; keys that figures do not read are left alone."""
+        values = json.loads(text)
+        datasets = tuple(
+            DatasetEntry(
+                entry["name"],
+                entry.get("title") or entry["name"],
+                tuple(entry["models"]),
+                tuple(entry["seeds"]),
+                bool(entry.get("synthetic", False)),
+                entry.get("subset_of"),
+            )
+            for entry in values["datasets"]
+        )
+        return cls(
+            values.get("figure", ""),
+            values["experiment"],
+            values.get("title", ""),
+            datasets,
+            values.get("reduced"),
+            values.get("reference", "dkef"),
+        )
+
+    def ordered(self, synthetic: bool | None = None) -> list[DatasetEntry]:
+        """Datasets in the paper's order; only the synthetic or only the other ones where asked."""
+        by_name = {entry.name: entry for entry in self.datasets}
+        return [
+            by_name[name]
+            for name in dataset_order(list(by_name))
+            if synthetic is None or by_name[name].synthetic == synthetic
+        ]
+
+    def models(self) -> list[str]:
+        """All models of the experiment in the paper's order."""
+        return model_order([model for entry in self.datasets for model in entry.models])
+
+
+@dataclass(frozen=True)
+class Grid:
+    """One grid file: arrays by name, and what the grid stage found."""
+
+    arrays: Mapping[str, Array]
+    facts: Mapping[str, Any]  # JSON record: dataset, model, seed, status, normaliser check, masses
+
+    def __getitem__(self, name: str) -> Array:
+        return self.arrays[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.arrays
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Everything a drawing function is given."""
+
+    request: Request
+    metrics: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(METRICS_COLUMNS)))
+    summary: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(SUMMARY_COLUMNS)))
+    grids: Mapping[Key, Grid] = field(default_factory=dict)
+    traces: Mapping[Key, pd.DataFrame] = field(default_factory=dict)
+    splits: Mapping[tuple[str, int], Mapping[str, Array]] = field(default_factory=dict)
+
+    def runs(self, dataset: str, model: str, metric: str) -> pd.DataFrame:
+        """Rows of metrics.csv for one bar: one row a seed."""
+        m = self.metrics
+        return m[(m["dataset"] == dataset) & (m["model"] == model) & (m["metric"] == metric)].sort_values("seed")
+
+    def row(self, dataset: str, model: str, metric: str) -> Mapping[str, Any] | None:
+        """The summary's row for one bar, or None where there is none."""
+        s = self.summary
+        rows = s[(s["dataset"] == dataset) & (s["model"] == model) & (s["metric"] == metric)]
+        return None if rows.empty else dict(rows.iloc[0])
+
+
+def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """A CSV table that must have certain columns."""
+    try:
+        table = pd.read_csv(path, keep_default_na=True)
+    except FileNotFoundError:
+        raise DkefError(f"{path} does not exist; run the stage that writes it") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise DkefError(f"{path} is not a CSV table ({error}); delete it and run its stage again") from None
+    missing = [name for name in columns if name not in table.columns]
+    if missing:
+        raise DkefError(f"{path} lacks the columns {', '.join(missing)}; found {', '.join(map(str, table.columns))}")
+    return table
+
+
+def read_summary(path: Path) -> pd.DataFrame:
+    return read_table(path, SUMMARY_COLUMNS)
+
+
+def read_grid(path: Path) -> tuple[Key, Grid]:
+    """A grid file and the cell it belongs to, which stands in the file itself."""
+    try:
+        with h5py.File(path, "r") as file:
+            facts = json.loads(file.attrs["record"])
+            arrays = {name: np.asarray(item[()]) for name, item in file.items()}
+    except FileNotFoundError:
+        raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
+    except (OSError, KeyError, ValueError) as error:
+        raise DkefError(f"{path} is not a grid file ({error}); delete it and run the grid stage again") from None
+    return (facts["dataset"], facts["model"], int(facts["seed"])), Grid(arrays, facts)
+
+
+def read_trace(path: Path) -> tuple[Key, pd.DataFrame]:
+    """A training trace, with its cell from the path .../<dataset>/<model>/seed<k>/trace.csv."""
+    dataset, model, seed = path.parts[-4:-1]
+    return (dataset, model, _seed(seed, path)), read_table_or_empty(path)
+
+
+def read_table_or_empty(path: Path) -> pd.DataFrame:
+    """A trace may have no row at all: a closed-form fit has nothing to trace."""
+    if path.is_file() and not path.read_text(encoding="utf-8").strip():
+        return pd.DataFrame()
+    return read_table(path, ())
+
+
+def read_split(path: Path) -> tuple[tuple[str, int], dict[str, Array]]:
+    """Train, valid and test rows of one dataset and seed, from .../<dataset>/seed<k>.h5."""
+    try:
+        with h5py.File(path, "r") as file:
+            arrays = {name: np.asarray(file[name][()]) for name in ("train", "valid", "test")}
+    except FileNotFoundError:
+        raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
+    except (OSError, KeyError) as error:
+        raise DkefError(f"{path} does not hold splits ({error}); delete it and run preprocess again") from None
+    return (path.parent.name, _seed(path.stem, path)), arrays
+
+
+def _seed(text: str, path: Path) -> int:
+    match = re.fullmatch(r"seed(\d+)", text)
+    if match is None:
+        raise DkefError(f"{path}: expected seed<k> in the path, found {text!r}")
+    return int(match[1])

@@ -1,0 +1,82 @@
+"""Stage `render`: draw one figure from finished tables and files; it selects, draws and saves, and computes no statistic.
+
+The same inputs give the same bytes: no date, no version of the drawing library and no random name goes into a file.
+"""
+
+import argparse
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from dkef.errors import DkefError, run_stage
+from dkef.figures.catalogue import find
+from dkef.figures.inputs import (
+    METRICS_COLUMNS,
+    Inputs,
+    Request,
+    read_grid,
+    read_split,
+    read_summary,
+    read_table,
+    read_trace,
+)
+from dkef.figures.look import STYLE
+from dkef.files import whole_file
+
+# What a format would otherwise fill with a date or a program's name.
+METADATA: dict[str, dict[str, None]] = {
+    ".pdf": {"CreationDate": None, "ModDate": None, "Producer": None, "Creator": None},
+    ".png": {"Software": None},
+}
+
+
+def read_inputs(args: argparse.Namespace) -> Inputs:
+    """Read every file that the command line names."""
+    empty = Inputs(Request.parse(args.config))
+    return Inputs(
+        request=empty.request,
+        metrics=read_table(args.metrics, METRICS_COLUMNS) if args.metrics else empty.metrics,
+        summary=read_summary(args.summary) if args.summary else empty.summary,
+        grids=dict(read_grid(path) for path in args.grids),
+        traces=dict(read_trace(path) for path in args.traces),
+        splits=dict(read_split(path) for path in args.splits),
+    )
+
+
+def draw(name: str, inputs: Inputs) -> Figure:
+    """The figure of a name, drawn in the common style."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        figure: Figure = find(name).drawing()(inputs)
+        return figure
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PDF or PNG, by the path's ending."""
+    if path.suffix not in METADATA:
+        raise DkefError(f"{path}: figures are written as {' or '.join(METADATA)}")
+    with mpl.rc_context(STYLE), whole_file(path) as scratch:
+        figure.savefig(scratch, format=path.suffix[1:], metadata=METADATA[path.suffix])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m dkef.render", description=__doc__.splitlines()[0])
+    parser.add_argument("--config", required=True, help="canonical JSON: figure, experiment, title, datasets, reduced")
+    parser.add_argument("--figure", required=True, help="name of the figure, see dkef.figures.catalogue")
+    parser.add_argument("--metrics", type=Path, help="metrics.csv")
+    parser.add_argument("--summary", type=Path, help="summary.csv")
+    parser.add_argument("--claims", type=Path, help="claims.csv; no figure reads it yet")
+    parser.add_argument("--grids", type=Path, nargs="*", default=[], help="grid.h5 of each cell")
+    parser.add_argument("--traces", type=Path, nargs="*", default=[], help="trace.csv of each cell")
+    parser.add_argument("--splits", type=Path, nargs="*", default=[], help="splits of each dataset and seed")
+    parser.add_argument("--out", type=Path, nargs="+", required=True, help="files to write, .pdf and .png")
+    args = parser.parse_args()
+    figure = draw(args.figure, read_inputs(args))
+    for path in args.out:
+        save(figure, path)
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from dkef.errors import ConfigError
 from dkef.settings import Cell
-from dkef.typed import first_line, instantiate, typed
+from dkef.typed import instantiate, typed
 
 
 def config_folder() -> Path:
@@ -61,13 +61,12 @@ def compose_cell(overrides: tuple[str, ...]) -> Cell:
     try:
         composed = compose_section("config", overrides)
         chosen = {group: str(name) for group, name in composed.hydra.runtime.choices.items() if "/" not in group}
-        sections = {key: composed[key] for key in composed if key != "hydra"}
-        plain = {key: OmegaConf.to_container(value, resolve=True) for key, value in sections.items()}
+        values = {str(key): OmegaConf.to_container(composed[key], resolve=True) for key in composed if key != "hydra"}
     except MissingConfigException as error:
-        raise ConfigError(f"{first_line(error)} (overrides: {' '.join(overrides)})") from None
+        raise ConfigError(f"{_first_line(error)} (overrides: {' '.join(overrides)})") from None
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(f"overrides {' '.join(overrides)}: {first_line(error)}") from None
-    cell = typed(Cell, plain, lambda key: _file_of(key, chosen))
+        raise ConfigError(f"overrides {' '.join(overrides)}: {_first_line(error)}") from None
+    cell = typed(Cell, values, lambda key: _file_of(key, chosen))
     # Build both open sections now, so that a bad value in them stops the run before any job starts.
     instantiate(cell.model, f"config/model/{chosen['model']}.yaml", "model")
     instantiate(cell.dataset.source, f"config/dataset/{chosen['dataset']}.yaml", "dataset.source")
@@ -77,3 +76,7 @@ def compose_cell(overrides: tuple[str, ...]) -> Cell:
 def _file_of(key: str, chosen: Mapping[str, str]) -> str:
     group = key.partition(".")[0]
     return f"config/{group}/{chosen[group]}.yaml" if group in chosen else "config/config.yaml"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".")

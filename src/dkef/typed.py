@@ -1,17 +1,17 @@
-"""Frozen dataclasses from plain values, with every key, type and range checked and one sentence for the first misfit."""
+"""Frozen dataclasses from plain values; the first misspelt key, wrong type or bad range becomes one sentence."""
 
 import dataclasses
 import difflib
 import importlib
+import types
+import typing
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
-
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from dkef.errors import ConfigError
 
 T = TypeVar("T")
+WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
 def require(holds: bool, key: str, found: object, allowed: str) -> None:
@@ -25,54 +25,74 @@ def one_of(key: str, found: str, *allowed: str) -> None:
     require(found in allowed, key, found, "one of " + ", ".join(allowed))
 
 
-def instantiate(section: Mapping[str, Any], where: str = "configuration", prefix: str = "") -> Any:
-    """The frozen dataclass that a section's `_target_` names, with every key and type checked."""
+def instantiate(section: Mapping[str, Any], where: str = "configuration", key: str = "section") -> Any:
+    """The dataclass that a section's `_target_` names, with every key, type and range checked."""
     target = section.get("_target_") if isinstance(section, Mapping) else None
     if not isinstance(target, str):
-        raise ConfigError(f"{where}: {prefix or 'section'} has no `_target_` that names a class, found {section!r}")
+        raise ConfigError(f"{where}: {key} has no `_target_` that names a class; found {section!r}")
     module, _, name = target.rpartition(".")
     try:
         kind = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{where}: _target_ {target!r} cannot be imported ({error})") from None
+        raise ConfigError(f"{where}: {key}._target_ {target!r} cannot be imported ({error})") from None
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-        raise ConfigError(f"{where}: _target_ {target!r} is not a dataclass")
-    values = {key: value for key, value in section.items() if key != "_target_"}
-    return typed(kind, values, lambda key: where, prefix)
+        raise ConfigError(f"{where}: {key}._target_ {target!r} is not a dataclass")
+    values = {name: value for name, value in section.items() if name != "_target_"}
+    return typed(kind, values, lambda _: where, key)
 
 
-def typed(kind: type[T], values: Mapping[str, Any], file_of: Callable[[str], str], prefix: str = "") -> T:
-    """Build a (nested) dataclass from plain values; the first misfit becomes one sentence with file and key."""
+def typed(kind: type[T], values: Mapping[str, Any], file_of: Callable[[str], str], key: str = "") -> T:
+    """Build a (nested) dataclass from plain values; `file_of` tells the file in which a key stands."""
     try:
-        merged = OmegaConf.merge(OmegaConf.structured(kind), OmegaConf.create(dict(values)))
-        return OmegaConf.to_object(merged)  # type: ignore[return-value]
+        built: T = _build(kind, values, key)
     except ConfigError as error:
-        raise ConfigError(f"{file_of(str(error).split(' is ')[0])}: {error}") from None
-    except OmegaConfBaseException as error:
-        if isinstance(error.__cause__, ConfigError):
-            raise ConfigError(f"{file_of(str(error.__cause__).split(' is ')[0])}: {error.__cause__}") from None
-        key = ".".join(part for part in (prefix, str(error.full_key or error.key or "")) if part)
-        raise ConfigError(f"{file_of(key)}: {key}: {_explain(error, kind)}") from None
+        raise ConfigError(f"{file_of(str(error).split()[0])}: {error}") from None
+    return built
 
 
 def plain(value: Any) -> Any:
     """A dataclass as nested dicts and lists, ready for canonical JSON."""
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+    return dataclasses.asdict(value)
 
 
-def _explain(error: OmegaConfBaseException, kind: type) -> str:
-    """What was found and what is allowed, from OmegaConf's own message."""
-    message = first_line(error)
-    holder = error.object_type if dataclasses.is_dataclass(error.object_type) else kind
-    allowed = [field.name for field in dataclasses.fields(holder)]
-    if "not in" in message:
-        close = difflib.get_close_matches(str(error.key), allowed, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        return f"unknown key; {hint}allowed are {', '.join(allowed)}"
-    if "mandatory" in message.lower():
-        return "a value is required and none is given"
-    return message
+def _build(kind: Any, value: Any, key: str) -> Any:
+    """`value` as an instance of the annotation `kind`; every message begins with the key."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (types.UnionType, typing.Union):
+        rest = [entry for entry in arguments if entry is not type(None)]
+        return None if value is None else _build(rest[0], value, key)
+    if dataclasses.is_dataclass(kind):
+        return _build_dataclass(kind, value, key)
+    if origin in (list, tuple):
+        require(isinstance(value, list | tuple), key, value, "a list")
+        return origin(_build(arguments[0], entry, f"{key}[{i}]") for i, entry in enumerate(value))
+    if origin is dict:
+        require(isinstance(value, Mapping), key, value, "a mapping")
+        return {name: _build(arguments[1], entry, _join(key, name)) for name, entry in value.items()}
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    require(isinstance(value, kind) and (kind is bool or not isinstance(value, bool)), key, value, WORDS[kind])
+    return value
 
 
-def first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".")
+def _build_dataclass(kind: Any, value: Any, key: str) -> Any:
+    require(isinstance(value, Mapping), key or kind.__name__, value, "a mapping")
+    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
+    for name in value:
+        if name not in fields:
+            close = difflib.get_close_matches(str(name), fields, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            allowed = f"allowed are {', '.join(fields)}" if fields else "this section takes no keys"
+            raise ConfigError(f"{_join(key, name)} is an unknown key; {hint}{allowed}")
+    for name, field in fields.items():
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and name not in value:
+            raise ConfigError(f"{_join(key, name)} is missing and has no default")
+    hints = typing.get_type_hints(kind)
+    return kind(**{name: _build(hints[name], entry, _join(key, name)) for name, entry in value.items()})
+
+
+def _join(key: str, name: object) -> str:
+    return f"{key}.{name}" if key else str(name)

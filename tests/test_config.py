@@ -1,0 +1,151 @@
+"""Mistakes in the configuration stop at the door, with one sentence each."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dkef.config import compose_cell, config_folder
+from dkef.errors import ConfigError
+from dkef.plan import Plan, load_experiment
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A copy of config/ in a working folder of its own, free to be spoilt."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    monkeypatch.chdir(tmp_path)
+    for memo in (compose_cell, load_experiment):
+        memo.cache_clear()
+    yield tmp_path / "config"
+    for memo in (compose_cell, load_experiment):
+        memo.cache_clear()
+
+
+def replace(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_the_working_folder_comes_before_the_checkout(project):
+    assert config_folder() == project
+
+
+def test_every_dataset_and_model_composes_under_every_protocol_and_fidelity():
+    folder = config_folder()
+    names = {group: sorted(p.stem for p in (folder / group).glob("*.yaml")) for group in ("dataset", "model")}
+    for fidelity in ("paper", "code"):
+        for dataset in names["dataset"]:
+            compose_cell((f"dataset={dataset}", f"fidelity={fidelity}"))
+        for protocol in ("synthetic", "benchmark"):
+            for model in names["model"]:
+                compose_cell((f"model={model}", f"protocol={protocol}", f"fidelity={fidelity}"))
+
+
+def test_a_misspelt_key_is_named_with_its_file_and_the_likely_meaning(project):
+    replace(project / "protocol" / "synthetic.yaml", "inducing_points", "inducing_pionts")
+    with pytest.raises(
+        ConfigError,
+        match=r"config/protocol/synthetic\.yaml: protocol\.inducing_pionts is an unknown key; did you mean inducing_points",
+    ):
+        compose_cell(())
+
+
+def test_a_misspelt_key_of_a_model_is_named_with_its_file(project):
+    (project / "model" / "gaussian.yaml").write_text("_target_: dkef.specs.gaussian.Gaussian\nwidht: 3\n")
+    with pytest.raises(ConfigError, match=r"config/model/gaussian\.yaml: model\.widht is an unknown key"):
+        compose_cell(())
+
+
+def test_a_wrong_type_is_named_with_what_was_found(project):
+    replace(project / "protocol" / "synthetic.yaml", "inducing_points: 200", "inducing_points: many")
+    with pytest.raises(
+        ConfigError,
+        match=r"config/protocol/synthetic\.yaml: protocol\.inducing_points is 'many'; allowed is a whole number",
+    ):
+        compose_cell(())
+
+
+def test_an_out_of_range_value_is_named_with_what_is_allowed(project):
+    replace(project / "protocol" / "synthetic.yaml", "inducing_points: 200", "inducing_points: 0")
+    with pytest.raises(
+        ConfigError, match=r"config/protocol/synthetic\.yaml: protocol\.inducing_points is 0; allowed is >= 1"
+    ):
+        compose_cell(())
+
+
+def test_a_word_outside_its_list_is_named_with_the_list(project):
+    replace(project / "fidelity" / "paper.yaml", "top_activation: softplus", "top_activation: relu")
+    with pytest.raises(
+        ConfigError,
+        match=r"fidelity/paper\.yaml: fidelity\.top_activation is 'relu'; allowed is one of softplus, linear",
+    ):
+        compose_cell(())
+
+
+def test_an_override_of_an_unknown_key_is_named():
+    with pytest.raises(ConfigError, match=r"protocol\.inducing_pionts=3.*Could not override"):
+        compose_cell(("protocol.inducing_pionts=3",))
+
+
+def test_a_target_that_cannot_be_imported_is_named(project):
+    (project / "model" / "gaussian.yaml").write_text("_target_: dkef.specs.gauss.Gaussian\n")
+    with pytest.raises(
+        ConfigError,
+        match=r"config/model/gaussian\.yaml: model\._target_ 'dkef\.specs\.gauss\.Gaussian' cannot be imported",
+    ):
+        compose_cell(())
+
+
+def test_an_unknown_experiment_dataset_or_model_is_named_with_the_known_ones(project):
+    with pytest.raises(ConfigError, match=r"experiment 'smok' is unknown; did you mean smoke\? known are .*paper"):
+        Plan("smok")
+    replace(project / "experiment" / "smoke.yaml", "datasets: [ring_tiny]", "datasets: [rring]")
+    with pytest.raises(
+        ConfigError, match=r"smoke\.yaml, suite synthetic: dataset 'rring' is unknown; did you mean ring\?"
+    ):
+        Plan("smoke")
+
+
+def test_a_misspelt_key_of_an_experiment_is_named(project):
+    replace(project / "experiment" / "smoke.yaml", "title:", "titel:")
+    with pytest.raises(
+        ConfigError, match=r"config/experiment/smoke\.yaml: titel is an unknown key; did you mean title"
+    ):
+        Plan("smoke")
+
+
+def test_a_comment_changes_no_slice_and_a_value_changes_only_the_slices_that_read_it(project):
+    before = Plan("smoke")
+    slices = ("preprocess_slice", "train_slice", "evaluate_slice", "compare_slice")
+
+    def read(plan):
+        cell = ("ring_tiny", "gaussian", 0)
+        return {
+            name: getattr(plan, name)(*(cell if name != "preprocess_slice" else (cell[0], cell[2]))) for name in slices
+        }
+
+    first = read(before)
+    replace(project / "config.yaml", "comparison:", "# a remark\ncomparison:")
+    compose_cell.cache_clear()
+    assert read(Plan("smoke")) == first
+    replace(project / "config.yaml", "fssd_locations: 100", "fssd_locations: 50")
+    compose_cell.cache_clear()
+    changed = {name for name, text in read(Plan("smoke")).items() if text != first[name]}
+    assert changed == {"compare_slice"}
+
+
+def test_models_and_datasets_can_live_outside_the_repository(tmp_path, monkeypatch):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "mine.yaml").write_text("_target_: dkef.specs.gaussian.Gaussian\n")
+    monkeypatch.setenv("DKEF_CONFIG_PATH", str(tmp_path))
+    assert compose_cell(("model=mine",)).model == {"_target_": "dkef.specs.gaussian.Gaussian"}
+
+
+def test_an_override_with_a_name_concerns_only_that_dataset_or_model():
+    plan = Plan("smoke", ("ring_tiny: comparison.fssd_locations=7",))
+    assert plan.cell("ring_tiny", "gaussian").comparison.fssd_locations == 7
+    assert plan.cell("wine_recognition", "gaussian").comparison.fssd_locations == 100

@@ -1,0 +1,104 @@
+"""What reruns when something changes: exactly what reads it."""
+
+import shutil
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.workflow.project import Project
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workflow")]
+
+END = {"summarise": 1, "claims": 1, "render": 1, "report": 1}  # what follows any changed metric
+
+
+@pytest.fixture
+def project(finished, tmp_path):
+    return finished.copy(tmp_path / "project")
+
+
+def test_a_finished_run_has_nothing_to_do(finished):
+    assert finished.planned() == {}
+
+
+def test_the_finished_run_left_figures_tables_and_a_report(finished):
+    for name in ("figures/contract/toys.png", "figures/contract/toys.pdf", "results/contract/report.html"):
+        assert (finished.folder / name).stat().st_size > 1000, name
+    metrics = pd.read_csv(finished.folder / "results/contract/metrics.csv")
+    columns = ["dataset", "model", "seed", "metric", "value", "stderr", "status", "config_digest", "code_version"]
+    assert list(metrics.columns) == columns
+    assert set(metrics["model"]) == {"gaussian", "shrunk"}
+    stray = [path for path in finished.folder.rglob("*.partial")] + list(finished.folder.rglob("checkpoint-*"))
+    assert stray == []
+
+
+def test_a_comment_in_yaml_reruns_nothing(project):
+    project.edit("mine/model/shrunk.yaml", "weight", "# a remark\nweight")
+    assert project.planned() == {}
+
+
+def test_a_touched_file_reruns_nothing(project):
+    for name in ("src/dkef/train.py", "src/dkef/compare.py", "config/config.yaml"):
+        (project.folder / name).touch()
+    assert project.planned() == {}
+
+
+def test_a_value_of_a_model_retrains_that_model_only(project):
+    project.edit("mine/model/shrunk.yaml", "weight: 0.5", "weight: 0.25")
+    # Two datasets; one of them can be drawn.
+    assert project.planned() == {"train": 2, "evaluate": 2, "compare": 2, "grid": 1} | END
+
+
+def test_a_metric_setting_reruns_the_comparison_only(project):
+    project.edit("config/config.yaml", "fssd_locations: 100", "fssd_locations: 50")
+    assert project.planned() == {"compare": 4} | END
+
+
+def test_an_evaluation_setting_reruns_evaluation_and_what_follows(project):
+    project.edit("config/config.yaml", "batch_rows: 1000", "batch_rows: 500")
+    assert project.planned() == {"evaluate": 4, "compare": 4} | END
+
+
+def test_an_edit_of_a_stage_s_module_reruns_that_stage_and_what_follows(project):
+    project.edit("src/dkef/compare.py", '"""', '"""Edited. ')
+    assert project.planned() == {"compare": 4} | END
+
+
+def test_an_edit_of_a_model_s_module_retrains_that_model_only(project):
+    project.edit("mine/my_model.py", "class ShrunkModel", "# edited\nclass ShrunkModel")
+    assert project.planned() == {"train": 2, "evaluate": 2, "compare": 2, "grid": 1} | END
+
+
+def test_an_added_dataset_adds_its_own_cells(project):
+    project.edit("config/experiment/contract.yaml", "wine_recognition]", "wine_recognition, breast_cancer]")
+    assert project.planned() == {"preprocess": 1, "train": 2, "evaluate": 2, "compare": 2} | END
+
+
+def test_one_core_and_two_cores_give_the_same_results(finished, tmp_path):
+    single = Project.make(tmp_path / "single")
+    done = single.run(cores=1)
+    assert done.returncode == 0, done.stderr
+    produced = [p for top in ("data/processed", "results") for p in (finished.folder / top).rglob("*")]
+    text = [p for p in produced if p.suffix in (".csv", ".json")]
+    arrays = [p for p in produced if p.suffix == ".h5"]
+    assert text
+    assert arrays
+    for path in text:
+        assert path.read_bytes() == (single.folder / path.relative_to(finished.folder)).read_bytes(), path
+    for path in arrays:
+        assert_equal_arrays(path, single.folder / path.relative_to(finished.folder))
+
+
+def assert_equal_arrays(first, second):
+    with h5py.File(first) as a, h5py.File(second) as b:
+        names: list[str] = []
+        a.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        for name in names:
+            np.testing.assert_array_equal(a[name][()], b[name][()], err_msg=f"{first} {name}")
+
+
+def test_deleting_one_result_remakes_it_alone(project):
+    shutil.rmtree(project.folder / "results/contract/ring_tiny/shrunk")
+    assert project.planned() == {"train": 1, "evaluate": 1, "compare": 1, "grid": 1} | END

@@ -32,7 +32,7 @@ class Splits:
     whitened: bool
     columns: tuple[str, ...]  # of the raw table; whitened coordinates are mixtures of them
     removed: tuple[Removed, ...]
-    digest: str  # of the split rows before whitening and how they are whitened: the same on every machine
+    digest: str  # of the split rows before any linear algebra, and of how they are whitened
     subset_of: str | None = None  # the full set, where these rows are only part of one
 
     @property

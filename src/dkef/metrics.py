@@ -1,4 +1,7 @@
-"""Means over the test points with their standard errors; no mean hides a value that is not finite."""
+"""What the metrics are, and those that are means over the test points.
+
+No mean hides a value that is not finite.
+"""
 
 import math
 from dataclasses import dataclass
@@ -7,6 +10,25 @@ import numpy as np
 
 from dkef.errors import DkefError
 from dkef.models.protocol import Array
+
+# Every metric there is, in the order of the tables, and whether more of it is better (None: neither).
+METRICS: dict[str, bool | None] = {
+    "log_likelihood": True,
+    "log_likelihood_raw": True,
+    "log_likelihood_bias_bound": None,
+    "log_z": None,
+    "log_z_bias_bound": None,
+    "score_loss": False,
+    "fssd2": False,
+    "fssd_p_value": None,
+    "ksd2": False,
+    "ksd2_v": False,
+    "fisher_divergence": False,
+    "true_log_likelihood": None,
+}
+
+# Of every table of metrics.
+COLUMNS = ("dataset", "model", "seed", "metric", "value", "stderr", "status", "config_digest", "code_version")
 
 # The variances of the discrepancies are fourth powers of scores: what lies beyond this would overflow in them, and
 # counts as not finite from the start.

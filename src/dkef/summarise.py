@@ -1,0 +1,116 @@
+"""Stage `summarise`: all metrics in one table, medians over seeds, and paired tests against the reference model.
+
+Intervals are order statistics around the median, tests are exact signed-rank tests over seeds (same split, same
+locations). Both treat seeds as independent, although their splits draw from the same rows.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dkef.errors import DkefError, run_stage
+from dkef.medians import median_interval, signed_rank_p_value
+from dkef.metrics import COLUMNS, METRICS
+from dkef.models.protocol import Array
+from dkef.tables import read_table, write_table
+
+OUTCOMES = ("ok", "diverged", "invalid", "undefined")
+INTERVAL = ("interval_low", "interval_high", "interval_coverage")
+SUMMARY_COLUMNS = (
+    *("dataset", "model", "metric", "median", *INTERVAL),
+    *("runs", *(f"runs_{outcome}" for outcome in OUTCOMES)),
+)
+TEST_COLUMNS = (
+    *("dataset", "metric", "model", "reference", "pairs", "seeds_without_pair"),
+    *("median_difference", *INTERVAL, "p_value", "better", "status"),
+)
+# Differences in raw units equal those in whitened ones.
+PAIRED = [metric for metric, more in METRICS.items() if more is not None and metric != "log_likelihood_raw"]
+# With fewer differences no outcome has a p-value below 0.05: the smallest of n is 2^(1 - n).
+FEWEST_PAIRS = 6
+
+
+def gather(paths: list[Path]) -> pd.DataFrame:
+    """All metrics, ordered by dataset, model, seed and metric; texts as they stand, and `number` beside `value`."""
+    table = pd.concat([read_table(path, COLUMNS) for path in paths], ignore_index=True)
+    unknown = sorted(set(table["metric"]) - set(METRICS))
+    if unknown:
+        raise DkefError(f"unknown metrics {', '.join(unknown)} in the tables of compare; run that stage again")
+    table["number"] = [float(text) if text else float("nan") for text in table["value"]]
+    order = table.assign(seed=table["seed"].astype(int), metric=table["metric"].map([*METRICS].index))
+    keys = ["dataset", "model", "seed", "metric"]
+    if order.duplicated(keys).any():
+        twice = table[order.duplicated(keys)].iloc[0]
+        raise DkefError(f"two rows for {twice.dataset}, {twice.model}, seed {twice.seed}, {twice.metric}")
+    return table.loc[order.sort_values(keys).index].reset_index(drop=True)
+
+
+def summary_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """One row for each (dataset, model, metric): the median over the runs that have a value, and how many have none."""
+    for key, runs in table.groupby(["dataset", "model", "metric"], sort=False):
+        outcomes = runs["status"].str.partition(":")[0]
+        counts = {f"runs_{outcome}": int((outcomes == outcome).sum()) for outcome in OUTCOMES}
+        values = runs.loc[outcomes == "ok", "number"].to_numpy()
+        names = dict(zip(("dataset", "model", "metric"), key, strict=True))
+        yield names | interval_cells("median", values) | {"runs": len(runs)} | counts
+
+
+def paired_rows(table: pd.DataFrame, references: Mapping[str, str | None]) -> Iterator[dict[str, Any]]:
+    """One row for each (dataset, metric, model): the model minus the reference, seed by seed."""
+    for (dataset, metric), rows in table[table["metric"].isin(PAIRED)].groupby(["dataset", "metric"], sort=False):
+        reference = references.get(dataset)
+        values = rows.pivot(index="seed", columns="model", values="number")  # noqa: PD010 - averages nothing
+        if reference not in values:
+            continue
+        for model in values.columns.drop(reference):
+            differences = values[model] - values[reference]
+            names = {"dataset": dataset, "metric": metric, "model": model, "reference": reference}
+            yield names | paired_test(differences, more_is_better=bool(METRICS[metric]))
+
+
+def paired_test(differences: pd.Series, more_is_better: bool) -> dict[str, Any]:
+    """Median difference, interval and p-value over the seeds at which both models have a value.
+
+    As in Wilcoxon's own test, differences of exactly zero say nothing about the sign and are left out of the p-value.
+    """
+    pairs = differences.dropna().to_numpy()
+    cells = interval_cells("median_difference", pairs)
+    median = cells["median_difference"]
+    moved = pairs[pairs != 0]
+    enough = len(moved) >= FEWEST_PAIRS
+    return cells | {
+        "pairs": len(pairs),
+        "seeds_without_pair": len(differences) - len(pairs),
+        "p_value": signed_rank_p_value(moved) if enough else None,
+        "better": ("model" if (median > 0) == more_is_better else "reference") if median else None,
+        "status": "ok" if enough else f"undefined: {len(moved)} seeds differ, p below 0.05 needs {FEWEST_PAIRS}",
+    }
+
+
+def interval_cells(name: str, values: Array) -> dict[str, float | None]:
+    """The cells of a median, under the given name, and its interval."""
+    found = median_interval(values)
+    cells = (found.median, found.low, found.high, found.coverage)
+    return dict(zip((name, *INTERVAL), cells, strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m dkef.summarise", description=__doc__.splitlines()[0])
+    parser.add_argument("--config", required=True, help="canonical JSON: references, a model for each dataset")
+    parser.add_argument("--metrics", type=Path, nargs="+", required=True, help="tables of the compare stage")
+    parser.add_argument("--out", type=Path, required=True, help="CSV file to write: all rows")
+    parser.add_argument("--summary", type=Path, required=True, help="CSV file to write: medians over seeds")
+    parser.add_argument("--tests", type=Path, required=True, help="CSV file to write: paired tests over seeds")
+    args = parser.parse_args()
+    table = gather(args.metrics)
+    write_table(args.out, COLUMNS, table.to_dict("records"))
+    write_table(args.summary, SUMMARY_COLUMNS, summary_rows(table))
+    write_table(args.tests, TEST_COLUMNS, paired_rows(table, json.loads(args.config)["references"]))
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -6,6 +6,7 @@
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/inputs.smk"
 include: "workflow/rules/fetch.smk"
 include: "workflow/rules/preprocess.smk"
 include: "workflow/rules/train.smk"
@@ -19,4 +20,4 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
-        RESULTS + "/report.html",
+        result("report.html"),

@@ -1,9 +1,9 @@
 """Deep kernel exponential families: a reference reproduction of Wenliang et al. (ICML 2019)."""
 
-from importlib import metadata
+import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = metadata.version("dkef")
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from dkef.models.storage import load_model
@@ -18,7 +18,5 @@ def __getattr__(name: str) -> Any:
 
         return load_model
     if name in {"stein", "normaliser"}:
-        import importlib
-
         return importlib.import_module(f"dkef.{name}")
     raise AttributeError(f"module 'dkef' has no attribute {name!r}")

@@ -1,16 +1,21 @@
 """An experiment as a grid of cells, and the slice of the configuration that each job of a cell reads."""
 
 import functools
+import json
+import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from dkef.config import check_choice, compose_cell, compose_section
+from dkef.data.catalogue import read_catalogue
 from dkef.errors import ConfigError
-from dkef.provenance import canonical
+from dkef.provenance import canonical, code_version
 from dkef.settings import Cell
 from dkef.typed import instantiate, plain, require, typed
 
@@ -168,7 +173,18 @@ class Plan:
         reference = self.cell(dataset, model).comparison.reference_model
         return reference if reference in self.models(dataset) else None
 
+    def command_line(self) -> list[str]:
+        """What `snakemake --config` is given to plan this same experiment again."""
+        return [f"experiment={self.name}", f"overrides={json.dumps(list(self.overrides))}"]
+
     # One canonical text per job: equal exactly when nothing that the job reads has changed.
+
+    def fetch_slice(self, file: str) -> str:
+        """What makes a raw file the right one; its addresses may change without asking for it anew."""
+        catalogue = read_catalogue(Path("data/sources.csv"))
+        if file not in catalogue:
+            raise ConfigError(f"data/sources.csv has no row for {file}; add one, or name the file under `paths`")
+        return canonical({"file": file, "bytes": catalogue[file].bytes, "sha256": catalogue[file].sha256})
 
     def preprocess_slice(self, dataset: str, seed: int) -> str:
         return canonical({"name": dataset, "seed": seed, "dataset": plain(self.any_cell(dataset).dataset)})
@@ -225,3 +241,14 @@ class Plan:
 
 def _name(dataset: str, model: str, seed: int) -> dict[str, Any]:
     return {"dataset": dataset, "model": model, "seed": seed}
+
+
+def share_with_jobs() -> None:
+    """Let the jobs of a workflow run this interpreter and name the code version that the workflow started with.
+
+    So a run is right whether or not its environment is activated or has this package installed (conda's has not),
+    and all its rows name the same code even if somebody commits meanwhile.
+    """
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    os.environ["DKEF_CODE_VERSION"] = code_version()

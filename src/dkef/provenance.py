@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import dkef
 
 LIBRARIES = ("numpy", "scipy", "pandas", "h5py", "tensorflow", "numba", "hydra-core", "snakemake")
 
@@ -51,7 +52,7 @@ def code_version() -> str:
             cwd=here, capture_output=True, text=True, timeout=10, check=True,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
-        return f"v{metadata.version('dkef')}"
+        return f"v{dkef.__version__}"
     return described.stdout.strip()
 
 

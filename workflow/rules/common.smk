@@ -1,36 +1,41 @@
 # What the rules share: the plan of the experiment, and the paths of its cells.
 import os
-import sys
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version, validate
 
 from dkef.dependencies import sources_behind
 from dkef.errors import DkefError
-from dkef.plan import Plan
-from dkef.provenance import code_version
+from dkef.plan import Plan, share_with_jobs
 
 min_version("9.20")
 validate(config, "../schemas/config.schema.yaml")
 
-# Jobs run the interpreter that runs Snakemake, whether or not its environment is activated.
-os.environ["PATH"] = os.pathsep.join(
-    [os.path.dirname(sys.executable), os.environ["PATH"]]
-)
-# All rows of one run name the same code, even if somebody commits meanwhile.
-os.environ["DKEF_CODE_VERSION"] = code_version()
+share_with_jobs()
 
 overrides = config["overrides"]
 overrides = tuple([overrides] if isinstance(overrides, str) else overrides)
 try:
     plan = Plan(config["experiment"], overrides)
-    plan.check()
+    if workflow.is_main_process:  # a job on another machine composes only its own cell
+        plan.check()
 except DkefError as error:
     raise WorkflowError(str(error)) from None
 
-RESULTS = f"results/{plan.name}"
-FIGURES = f"figures/{plan.name}"
-CELL = RESULTS + "/{dataset}/{model}/seed{seed}"
+
+def result(name):
+    """Path of a file about the whole experiment."""
+    return f"results/{plan.name}/{name}"
+
+
+def figure(name):
+    """Path of a figure of the experiment."""
+    return f"figures/{plan.name}/{name}"
+
+
+def cell(name):
+    """Path of a file of one cell, with its wildcards."""
+    return f"results/{plan.name}/{{dataset}}/{{model}}/seed{{seed}}/{name}"
 
 
 wildcard_constraints:
@@ -61,7 +66,7 @@ def source_module(wildcards):
 def cell_paths(name, datasets=None):
     """The file `name` of every cell of the experiment, or of those on some datasets."""
     return [
-        CELL.format(dataset=dataset, model=model, seed=seed) + "/" + name
+        cell(name).format(dataset=dataset, model=model, seed=seed)
         for dataset, model, seed in plan.cells
         if datasets is None or dataset in datasets
     ]

@@ -1,32 +1,21 @@
 # From evaluations to metrics: NumPy only, so that a changed setting costs seconds.
 
 
-def reference_evaluation(wildcards):
-    """The evaluation that fssd_p_value compares with, where the experiment has one."""
-    reference = plan.reference(wildcards.dataset, wildcards.model)
-    if reference is None or reference == wildcards.model:
-        return []
-    cell = {**wildcards, "model": reference}
-    return CELL.format(**cell) + "/evaluation.h5"
-
-
-def compare_config(wildcards):
-    return plan.compare_slice(wildcards.dataset, wildcards.model, int(wildcards.seed))
-
-
 rule compare:
     input:
-        evaluation=CELL + "/evaluation.h5",
+        evaluation=cell("evaluation.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
         reference=reference_evaluation,
         log_z=log_z_of_cell,
         code=code_of("dkef.compare"),
     output:
-        CELL + "/metrics.csv",
+        cell("metrics.csv"),
     log:
-        CELL + "/compare.log",
+        cell("compare.log"),
     benchmark:
-        CELL + "/compare.benchmark.jsonl"
+        cell("compare.benchmark.jsonl")
+    conda:
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -45,11 +34,13 @@ rule summarise:
         metrics=cell_paths("metrics.csv"),
         code=code_of("dkef.summarise"),
     output:
-        metrics=RESULTS + "/metrics.csv",
-        summary=RESULTS + "/summary.csv",
-        tests=RESULTS + "/paired_tests.csv",
+        metrics=result("metrics.csv"),
+        summary=result("summary.csv"),
+        tests=result("paired_tests.csv"),
     log:
-        RESULTS + "/summarise.log",
+        result("summarise.log"),
+    conda:
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,

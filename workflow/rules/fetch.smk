@@ -1,18 +1,16 @@
 # Raw files, from a local mirror (DKEF_DATA_MIRROR) or their public home.
-
-
-def fetch_config(wildcards):
-    return plan.fetch_slice(wildcards.file)
+# A checked file stays valid whatever becomes of our code, so only its catalogue entry can ask for it anew.
 
 
 rule fetch:
     input:
-        sources="data/sources.csv",
-        code=code_of("dkef.fetch"),
+        sources=ancient("data/sources.csv"),
     output:
         "data/raw/{file}",
     log:
         "data/raw/{file}.log",
+    conda:
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -20,4 +18,5 @@ rule fetch:
     params:
         config=fetch_config,
     shell:
-        "python -m dkef.fetch --config {params.config:q} --out {output} > {log} 2>&1"
+        "python -m dkef.fetch --config {params.config:q} --sources {input.sources}"
+        " --out {output} > {log} 2>&1"

@@ -1,46 +1,17 @@
 # log Z of unnormalised models: pilot, numbered chunks of fixed size, merge.
 # Raising the number of samples runs only the new chunks.
-import math
-
-
-def normalise_config(wildcards):
-    return plan.normalise_slice(wildcards.dataset, wildcards.model, int(wildcards.seed))
-
-
-def chunk_config(wildcards):
-    return plan.chunk_slice(wildcards.dataset, wildcards.model, int(wildcards.seed))
-
-
-def chunks_of(wildcards, stage, samples):
-    """Chunk files of a stage; none where the merge itself samples until a target is met."""
-    settings = plan.cell(wildcards.dataset, wildcards.model).normaliser
-    if settings.tolerance is not None:
-        return []
-    folder = CELL.format(**wildcards) + f"/normalise/{stage}"
-    count = math.ceil(getattr(settings, samples) / settings.chunk_samples)
-    return [f"{folder}/chunk{chunk:04d}.json" for chunk in range(count)]
-
-
-def variance_chunks(wildcards):
-    return chunks_of(wildcards, "variance", "bound_samples")
-
-
-def bound_z_chunks(wildcards):
-    return chunks_of(wildcards, "bound_z", "bound_samples")
-
-
-def z_chunks(wildcards):
-    return chunks_of(wildcards, "z", "samples")
 
 
 rule normalise_pilot:
     input:
-        model=CELL + "/model.h5",
+        model=cell("model.h5"),
         code=code_of("dkef.normalise"),
     output:
-        CELL + "/normalise/pilot.json",
+        cell("normalise/pilot.json"),
     log:
-        CELL + "/normalise/pilot.log",
+        cell("normalise/pilot.log"),
+    conda:
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -54,14 +25,16 @@ rule normalise_pilot:
 
 rule normalise_chunk:
     input:
-        model=CELL + "/model.h5",
+        model=cell("model.h5"),
         code=code_of("dkef.normalise"),
     output:
-        CELL + "/normalise/{stage}/chunk{chunk}.json",
+        cell("normalise/{stage}/chunk{chunk}.json"),
     log:
-        CELL + "/normalise/{stage}/chunk{chunk}.log",
+        cell("normalise/{stage}/chunk{chunk}.log"),
     wildcard_constraints:
         stage="variance|bound_z|z",
+    conda:
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
@@ -76,16 +49,18 @@ rule normalise_chunk:
 
 rule normalise:
     input:
-        model=CELL + "/model.h5",
-        pilot=CELL + "/normalise/pilot.json",
+        model=cell("model.h5"),
+        pilot=cell("normalise/pilot.json"),
         variance=variance_chunks,
         bound_z=bound_z_chunks,
         z=z_chunks,
         code=code_of("dkef.normalise"),
     output:
-        CELL + "/log_z.json",
+        cell("log_z.json"),
     log:
-        CELL + "/normalise.log",
+        cell("normalise.log"),
+    conda:
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,

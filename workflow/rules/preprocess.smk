@@ -1,18 +1,6 @@
 # From raw files to whitened splits, once per dataset and seed.
 
 
-def raw_files(wildcards):
-    return [f"data/raw/{file}" for file in plan.source(wildcards.dataset).files]
-
-
-def preprocess_code(wildcards):
-    return code_of("dkef.preprocess", source_module(wildcards))
-
-
-def preprocess_config(wildcards):
-    return plan.preprocess_slice(wildcards.dataset, int(wildcards.seed))
-
-
 rule preprocess:
     input:
         raw=raw_files,
@@ -23,6 +11,8 @@ rule preprocess:
         "data/processed/{dataset}/seed{seed}.log",
     benchmark:
         "data/processed/{dataset}/seed{seed}.benchmark.jsonl"
+    conda:
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1500,

@@ -3,17 +3,19 @@
 
 rule report:
     input:
-        expand(FIGURES + "/{figure}.png", figure=plan.experiment.figures),
-        RESULTS + "/summary.csv",
+        expand(figure("{figure}.png"), figure=plan.experiment.figures),
+        result("summary.csv"),
     output:
-        RESULTS + "/report.html",
+        result("report.html"),
     log:
-        RESULTS + "/report.log",
+        result("report.log"),
+    conda:
+        "../../environment.yml"
     threads: 1
     resources:
         mem_mb=1000,
         runtime="10m",
     params:
-        config=plan.experiment_slice(),
+        config=plan.command_line(),
     shell:
-        "snakemake --report {output} --nolock {input} > {log} 2>&1"
+        "snakemake --report {output} --nolock {input} --config {params.config:q} > {log} 2>&1"

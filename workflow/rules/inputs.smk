@@ -127,5 +127,9 @@ def figure_arguments(wildcards, input):
     return " ".join(f"--{need} {input[need]}" for need in needs)
 
 
+def figure_caption(wildcards):
+    return find_figure(wildcards.figure).title
+
+
 def figure_code(wildcards):
     return code_of("dkef.render", find_figure(wildcards.figure).module)

@@ -34,7 +34,7 @@ rule render:
         pdf=figure("{figure}.pdf"),
         png=report(
             figure("{figure}.png"),
-            caption="../report/{figure}.rst",
+            caption="../report/figure.rst",
             category="Figures",
         ),
     log:
@@ -48,6 +48,7 @@ rule render:
     params:
         config=plan.experiment_slice(),
         tables=figure_arguments,
+        caption=figure_caption,
     shell:
         "python -m dkef.render --config {params.config:q} --figure {wildcards.figure}"
         " {params.tables} --out {output.pdf} {output.png} > {log} 2>&1"

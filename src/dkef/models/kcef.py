@@ -106,7 +106,7 @@ class Conditional:
         return error
 
     def moments_over_u(self, weighted: Array, u: Array) -> tuple[Array, Array]:
-        """sum_b of d/du_j and d^2/du_j^2 of exp(-g_x |u - u_b|^2) times w_b, given `weighted` = their product [n, N]."""
+        """First and second derivative in each u_j of sum_b exp(-g_x |u - u_b|^2) w_b, from its summands [n, N]."""
         g = self.hyper.g_x
         total = weighted.sum(axis=1, keepdims=True)
         about_u = u * total - weighted @ self.u  # sum_b (u - u_b) ...

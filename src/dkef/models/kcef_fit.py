@@ -18,7 +18,6 @@ A = G + n_T lambda I. With B = A^-1, the inverse of the block that a fold keeps 
 inverse serves every fold, exactly.
 """
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -116,7 +115,8 @@ class FoldSolver:
         for v in range(out.shape[1]):
             held = slice(v * self.size, (v + 1) * self.size)
             out[:, v] -= self.B[:, held] @ np.linalg.solve(self.B[held, held], out[held, v])
-        return out * self.kept
+        out *= self.kept
+        return out
 
 
 def cross_validated_score(rows: Rows, hyper: Hyper, folds: int) -> tuple[float, Array]:
@@ -154,24 +154,35 @@ def cross_validated_score(rows: Rows, hyper: Hyper, folds: int) -> tuple[float, 
     return value, np.array(gradient)
 
 
-def _tangent_g_x(rows: Rows, k: list[Array]) -> list[Array]:
+def _tangent_g_x(rows: Rows, k: list[Array]) -> tuple[Array, Array, Array]:
     """d/dg_x of the second, third and fourth derivative of the kernel."""
-    return [-rows.squared * k[j] for j in (2, 3, 4)]
+    return -rows.squared * k[2], -rows.squared * k[3], -rows.squared * k[4]
 
 
-def _tangent_g_y(rows: Rows, k: list[Array]) -> list[Array]:
+def _tangent_g_y(rows: Rows, k: list[Array]) -> tuple[Array, Array, Array]:
     """d/dg_y of the same: Leibniz on d/dg_y k = -r^2 k."""
     r = rows.r
-    return [-(r * (r * k[j] + 2 * j * k[j - 1]) + j * (j - 1) * k[j - 2]) for j in (2, 3, 4)]
+
+    def of(j: int) -> Array:
+        tangent: Array = -(r * (r * k[j] + 2 * j * k[j - 1]) + j * (j - 1) * k[j - 2])
+        return tangent
+
+    return of(2), of(3), of(4)
 
 
 @dataclass(frozen=True)
 class Search:
-    """How hyper-parameters are looked for: L-BFGS-B in their logarithms on the penalised held-out score."""
+    """L-BFGS-B for hyper-parameters on the penalised held-out score.
+
+    scale "plain" moves g_x, g_y and lambda themselves, as the method's authors do: the slope in lambda is a thousand
+    times the others, so with a loose tolerance the search settles lambda and hardly moves g_x and g_y. "log" moves
+    their logarithms and gets to the minimum.
+    """
 
     start: Hyper
     folds: int
     penalty: float  # times g_x^2 + g_y^2 + lambda^2 is added to the held-out score
+    scale: str  # plain | log
     lower: float
     upper: float
     max_iterations: int
@@ -183,34 +194,39 @@ class Search:
         Rows beyond the largest multiple of `folds` take no part in the search, so that all folds have one size.
         """
         rows = rows.first(len(rows.q1) // self.folds * self.folds)
-        # without conditioning variables k_x is 1 and g_x is not a parameter
+        # without conditioning variables k_x is 1 and g_x is no parameter
         free = np.array([bool(rows.squared.any()), True, True])
+        scores: dict[bytes, float] = {}
         trace: list[dict[str, float]] = []
-        seen: dict[bytes, float] = {}
 
-        def theta_of(free_logs: Array) -> Array:
-            theta = np.array([0.0, 0.0, 0.0])
-            theta[free] = np.exp(free_logs)
-            return theta
+        def theta(t: Array) -> Array:
+            values = np.zeros(3)
+            values[free] = np.exp(t) if self.scale == "log" else t
+            return values
 
-        def objective(free_logs: Array) -> tuple[float, Array]:
-            theta = theta_of(free_logs)
-            score, gradient = cross_validated_score(rows, Hyper(*theta), self.folds)
-            seen[free_logs.tobytes()] = score
-            penalised = score + self.penalty * float(theta @ theta)
-            return penalised, ((gradient + 2 * self.penalty * theta) * theta)[free]
+        def objective(t: Array) -> tuple[float, Array]:
+            at = theta(t)
+            score, slope = cross_validated_score(rows, Hyper(*at), self.folds)
+            scores[t.tobytes()] = score
+            slope = slope + 2 * self.penalty * at
+            slope = (slope * at if self.scale == "log" else slope)[free]
+            return (score + self.penalty * float(at @ at)) / unit, slope / unit
 
-        def record(free_logs: Array) -> None:
-            g_x, g_y, lam = theta_of(free_logs)
-            score = seen.get(free_logs.tobytes(), math.nan)
-            trace.append({"held_out_score": score, "g_x": g_x, "g_y": g_y, "lambda": lam})
+        def record(t: Array) -> None:
+            g_x, g_y, lam = map(float, theta(t))
+            trace.append({"held_out_score": scores[t.tobytes()], "g_x": g_x, "g_y": g_y, "lambda": lam})
 
-        start = np.log(np.array(self.start)[free])
-        objective(start)
+        start, box = np.array(self.start)[free], np.array([self.lower, self.upper])
+        if self.scale == "log":
+            start, box = np.log(start), np.log(box)
+        unit = 1.0
+        _, slope = objective(start)
         record(start)
+        if self.scale == "log":
+            # L-BFGS-B begins with a step as long as the slope: at most one e-fold, or it may leap to where f is 0
+            unit = max(1.0, float(np.abs(slope).max()))
         found = minimize(
-            objective, start, jac=True, method="L-BFGS-B", callback=record,
-            bounds=[(math.log(self.lower), math.log(self.upper))] * len(start),
+            objective, start, jac=True, method="L-BFGS-B", callback=record, bounds=[tuple(box)] * len(start),
             options={"maxiter": self.max_iterations, "ftol": self.tolerance, "gtol": self.tolerance},
         )  # fmt: skip
-        return Hyper(*(float(t) for t in theta_of(found.x))), trace, bool(found.success)
+        return Hyper(*map(float, theta(found.x))), trace, bool(found.success)

@@ -18,7 +18,7 @@ def fit_kcef(spec: Kcef, train: Array, valid: Array, bench: Workbench) -> Fit:
         raise DkefError(f"kcef: {len(x)} training rows are too few for {spec.folds} folds; lower model.folds")
     start = Hyper(spec.g_init, spec.g_init, spec.lambda_init)
     search = Search(
-        start, spec.folds, spec.penalty, spec.lower, spec.upper, spec.max_iterations, spec.tolerance
+        start, spec.folds, spec.penalty, spec.scale, spec.lower, spec.upper, spec.max_iterations, spec.tolerance
     )
     conditionals: list[Conditional] = []
     trace: list[dict[str, float]] = []

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dkef.models.protocol import Array, Fit, Workbench
-from dkef.settings import require
+from dkef.typed import one_of, require
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Kcef:
     lambda_init: float = 1e-4
     folds: int = 10  # contiguous and of equal size
     penalty: float = 0.1  # times g_x^2 + g_y^2 + lambda^2, added to the held-out score
+    scale: str = "plain"  # plain | log: what L-BFGS-B moves, see dkef.models.kcef_fit.Search
     lower: float = 1e-10  # box of g_x, g_y and lambda
     upper: float = 10.0
     max_iterations: int = 50  # of L-BFGS-B, a conditional
@@ -26,6 +27,7 @@ class Kcef:
         require(self.folds >= 2, "model.folds", self.folds, ">= 2")
         require(self.rows >= 2 * self.folds, "model.rows", self.rows, ">= 2 model.folds")
         require(self.penalty >= 0, "model.penalty", self.penalty, ">= 0")
+        one_of("model.scale", self.scale, "plain", "log")
         require(0 < self.lower < self.upper, "model.lower", self.lower, "> 0 and < model.upper")
         for key in ("g_init", "lambda_init"):
             value = getattr(self, key)

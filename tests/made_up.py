@@ -3,24 +3,28 @@
 import numpy as np
 import pandas as pd
 
-from dkef.figures.inputs import DatasetEntry, Grid, Inputs, Request
+from dkef.data.synthetic import KNOWN
+from dkef.figures.inputs import OWN_REFERENCE, DatasetEntry, Grid, Inputs, Request
+from dkef.grid import KERNEL_POSITIONS, on_grid, points_of
+from dkef.models.gaussian import GaussianModel
 from dkef.streams import rng_for
+from dkef.summarise import SUMMARY_COLUMNS, summary_rows
 
-BASELINES = ("made", "made_mog", "maf", "maf_mog", "nvp")
+BASELINES = ("made", "made_mog", "maf", "maf_mog", "real_nvp")
 BENCHMARK_MODELS = ("gaussian", *BASELINES, "kef_g", "dkef_fixed_q0", "dkef")
 SYNTHETIC_MODELS = ("gaussian", *BASELINES, "kcef", "kef_g", "dkef_l50_1", "dkef_l50", "dkef_g50", "dkef_g15")
 # median log-likelihood and score loss, near the notebooks' and the fact sheet's
 BENCHMARK = {
     "redwine": (11, {"dkef": -12.5, "kef_g": -14.1, "gaussian": -15.4, "made": -13.9, "made_mog": -12.8,
-                     "maf": -12.4, "maf_mog": -12.2, "nvp": -12.8, "dkef_fixed_q0": -12.6}),
+                     "maf": -12.4, "maf_mog": -12.2, "real_nvp": -12.8, "dkef_fixed_q0": -12.6}),
     "whitewine": (11, {"dkef": -13.4, "kef_g": -14.3, "gaussian": -15.5, "made": -14.2, "made_mog": -13.1,
-                       "maf": -13.1, "maf_mog": -12.8, "nvp": -13.5, "dkef_fixed_q0": -13.4}),
+                       "maf": -13.1, "maf_mog": -12.8, "real_nvp": -13.5, "dkef_fixed_q0": -13.4}),
     "parkinsons": (15, {"dkef": -14.4, "kef_g": -15.7, "gaussian": -21.2, "made": -13.0, "made_mog": -12.1,
-                        "maf": -12.0, "maf_mog": -11.5, "nvp": -13.2, "dkef_fixed_q0": -14.6}),
+                        "maf": -12.0, "maf_mog": -11.5, "real_nvp": -13.2, "dkef_fixed_q0": -14.6}),
     "hepmass_part": (22, {"dkef": -27.3, "kef_g": -29.0, "gaussian": -31.2, "made": -23.9, "made_mog": -20.6,
-                          "maf": -19.4, "maf_mog": -17.9, "nvp": -21.5, "dkef_fixed_q0": -27.5}),
+                          "maf": -19.4, "maf_mog": -17.9, "real_nvp": -21.5, "dkef_fixed_q0": -27.5}),
     "miniboone_part": (43, {"dkef": -42.0, "kef_g": -50.0, "gaussian": -61.0, "made": -40.3, "made_mog": -37.9,
-                            "maf": -35.4, "maf_mog": -35.6, "nvp": -38.4, "dkef_fixed_q0": -42.2}),
+                            "maf": -35.4, "maf_mog": -35.6, "real_nvp": -38.4, "dkef_fixed_q0": -42.2}),
 }  # fmt: skip
 TITLES = {
     "redwine": "RedWine", "whitewine": "WhiteWine", "parkinsons": "Parkinsons", "hepmass_part": "HepMass",
@@ -59,23 +63,15 @@ def benchmark_metrics(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int =
                     rows.append({
                         "dataset": dataset, "model": model, "seed": seed, "metric": metric,
                         "value": np.nan if broken or undefined else value, "stderr": 0.1,
-                        "status": "undefined" if undefined else status,
+                        "status": OWN_REFERENCE if undefined else status,
                         "config_digest": "0" * 16, "code_version": "test",
                     })  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def summary_of(metrics: pd.DataFrame) -> pd.DataFrame:
-    """summary.csv as the summarise stage would write it; the tests' own plain version."""
-    rows = []
-    for (dataset, model, metric), group in metrics.groupby(["dataset", "model", "metric"], sort=False):
-        good = group.loc[group["status"] == "ok", "value"]
-        rows.append({
-            "dataset": dataset, "model": model, "metric": metric, "median": good.median(),
-            "low": good.quantile(0.25), "high": good.quantile(0.75), "runs": len(good),
-            "invalid": int((~group["status"].isin(["ok", "undefined"])).sum()),
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+    """summary.csv as the summarise stage writes it."""
+    return pd.DataFrame(list(summary_rows(metrics.assign(number=metrics["value"]))), columns=list(SUMMARY_COLUMNS))
 
 
 def benchmark_inputs(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int = 15) -> Inputs:
@@ -85,4 +81,113 @@ def benchmark_inputs(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int = 
     return Inputs(request, metrics, summary_of(metrics))
 
 
-__all__ = ["BASELINES", "BENCHMARK_MODELS", "SYNTHETIC_MODELS", "Grid", "benchmark_inputs", "entry", "summary_of"]
+def synthetic_inputs(datasets: tuple[str, ...], models: tuple[str, ...], seeds: int = 1) -> Inputs:
+    """Grids with a blurred truth as every model's density, worse for some; and metrics that fit them."""
+    rng = rng_for("made-up synthetic")
+    grids: dict[tuple[str, str, int], Grid] = {}
+    rows = []
+    for dataset in datasets:
+        truth = KNOWN[dataset]
+        for i, model in enumerate(models):
+            for seed in range(seeds):
+                arrays, facts = on_grid(GaussianModel.fit(truth.sample(2000, rng)), truth, None)
+                sharp = np.maximum(arrays["true_log_density"], -40.0) / (1 + 0.2 * (len(models) - i))
+                if model != "gaussian":
+                    arrays["log_density"] = sharp
+                if model in ("kef_g", "dkef_g15", "mixture_dkef_g15"):
+                    arrays |= made_up_kernel(arrays["axis"])
+                status = "diverged" if (dataset, model) == ("square", "made_mog") else "ok"
+                facts |= {"dataset": dataset, "model": model, "seed": seed, "status": status}
+                facts["true_log_likelihood"] = -3.4
+                grids[dataset, model, seed] = Grid(arrays, facts)
+                for metric, value in (
+                    (
+                        "log_likelihood",
+                        -3.4 - 0.1 * (len(models) - i) * rng.uniform(0.5, 2) - 60 * (model == "dkef_l50_1"),
+                    ),
+                    ("fisher_divergence", 0.05 * (len(models) - i) * rng.uniform(0.5, 2)),
+                    ("score_loss", -3 + 0.05 * (len(models) - i)),
+                ):
+                    rows.append({
+                        "dataset": dataset, "model": model, "seed": seed, "metric": metric, "value": value,
+                        "stderr": 0.03, "status": status, "config_digest": "0" * 16, "code_version": "test",
+                    })  # fmt: skip
+    metrics = pd.DataFrame(rows)
+    entries = tuple(entry(name, models, seeds, True) for name in datasets)
+    request = Request("toys", "made_up", "Made up", entries, reduced="made-up numbers, no run at all")
+    return Inputs(request, metrics, summary_of(metrics), grids)
+
+
+def made_up_kernel(axis: np.ndarray) -> dict[str, np.ndarray]:
+    """Gaussian kernels that widen to the right, at the paper's positions in the plane."""
+    coarse = axis[::2]
+    positions = KERNEL_POSITIONS[2]
+    points = points_of([coarse, coarse])
+    squared = ((points[None] - positions[:, None]) ** 2).sum(-1)
+    kernel = np.exp(-squared / (2 * (2 + 0.2 * positions[:, :1]) ** 2))
+    return {"kernel": kernel.reshape(len(positions), len(coarse), len(coarse)), "kernel_axis": coarse,
+            "kernel_positions": positions}  # fmt: skip
+
+
+def scales_inputs() -> Inputs:
+    """Figure 1 with two made-up fits."""
+    truth = KNOWN["gaussian_scales"]
+    grids = {}
+    for model, width in (("kef_g", lambda p: 0.6), ("dkef", lambda p: 0.3 + 0.3 * (p + 1))):
+        arrays, facts = on_grid(GaussianModel.fit(truth.sample(2000, rng_for("scales"))), truth, None)
+        positions = KERNEL_POSITIONS[1][:, 0]
+        arrays["kernel"] = np.stack([np.exp(-((arrays["axis"] - p) ** 2) / (2 * width(p) ** 2)) for p in positions])
+        arrays |= {"kernel_axis": arrays["axis"], "kernel_positions": KERNEL_POSITIONS[1]}
+        grids["gaussian_scales", model, 0] = Grid(arrays, facts)
+    rows = [
+        {"dataset": "gaussian_scales", "model": model, "seed": 0, "metric": metric, "value": value, "stderr": 0.05,
+         "status": "ok"}
+        for model, metric, value in (
+            ("kef_g", "log_likelihood", -1.52), ("kef_g", "fisher_divergence", 0.61),
+            ("dkef", "log_likelihood", -1.44), ("dkef", "fisher_divergence", 0.43),
+        )
+    ]  # fmt: skip
+    one = DatasetEntry("gaussian_scales", "Gaussian scales", ("kef_g", "dkef"), (0,), True)
+    return Inputs(Request("gaussian_scales", "made_up", "", (one,)), pd.DataFrame(rows), grids=grids)
+
+
+def trace(best: float, n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """A validation loss that falls, with noise and a few spikes, and a second phase."""
+    steps = np.arange(n)
+    loss = best * (1 - np.exp(-steps / (n / 8))) + 0.02 * abs(best) * rng.standard_t(2, n)
+    first = pd.DataFrame({"phase": 1, "iteration": steps, "validation_score": loss})
+    second = pd.DataFrame({"phase": 2, "iteration": n + np.arange(50), "validation_score": best * 1.01})
+    return pd.concat([first, second], ignore_index=True)
+
+
+def trace_inputs(figure: str) -> Inputs:
+    synthetic = figure == "toy_traces"
+    names = ("funnel", "banana", "ring", "square", "cosine", "mog") if synthetic else tuple(BENCHMARK)
+    model = "dkef_g15" if synthetic else "dkef"
+    rng = rng_for("made-up traces")
+    traces = {
+        (name, model, seed): trace(-12.0, int(rng.integers(300, 900)), rng) for name in names for seed in range(5)
+    }
+    entries = tuple(entry(name, (model,), 5, synthetic) for name in names)
+    return Inputs(Request(figure, "made_up", "", entries, "5 runs of made-up numbers"), traces=traces)
+
+
+def split_inputs() -> Inputs:
+    """Splits of three benchmark sets and a planar one, skewed and correlated."""
+    rng = rng_for("made-up splits")
+    splits, entries = {}, []
+    for name, d in (("redwine", 11), ("whitewine", 11), ("miniboone_part", 43), ("ring", 2)):
+        x = KNOWN["ring"].sample(3000, rng) if d == 2 else rng.gamma(2, size=(3000, d)) - 2
+        splits[name, 0] = {"train": x[:2400], "valid": x[2400:2700], "test": x[2700:]}
+        entries.append(entry(name, ("gaussian",), 1, d == 2))
+    return Inputs(Request("marginals", "made_up", "", tuple(entries)), splits=splits)
+
+
+def ablation_inputs() -> Inputs:
+    """Three variants of dkef on two sets."""
+    variants = ("dkef", "dkef_noise_0", "dkef_noise_0.1")
+    source = benchmark_metrics(("redwine", "parkinsons"), 5)
+    source = source[source["model"].isin(["dkef", "kef_g", "maf"])]
+    metrics = source.assign(model=source["model"].map(dict(zip(("dkef", "kef_g", "maf"), variants, strict=True))))
+    entries = tuple(entry(name, variants, 5, False) for name in ("redwine", "parkinsons"))
+    return Inputs(Request("ablation_noise", "made_up", "Noise in training", entries), metrics, summary_of(metrics))

@@ -72,7 +72,9 @@ def kernel_of(model: DensityModel, positions: Array, points: Array) -> Array | N
     parameters = getattr(model, "parameters", None)
     if not isinstance(parameters, KefParameters) or any(c.kind != "gaussian" for c in parameters.components):
         return None
-    k: Array = sum((c.kernel(positions, points) for c in parameters.components), np.zeros((len(positions), len(points))))
+    k: Array = sum(
+        (c.kernel(positions, points) for c in parameters.components), np.zeros((len(positions), len(points)))
+    )
     here = np.array([sum(float(c.kernel(p[None], p[None])[0, 0]) for c in parameters.components) for p in positions])
     scaled: Array = k / here[:, None]
     return scaled
@@ -158,7 +160,9 @@ def main() -> None:
     parser.add_argument("--config", required=True, help="canonical JSON: dataset, model, seed, source, threads")
     parser.add_argument("--model", type=Path, required=True, help="model file, from the train stage")
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
-    parser.add_argument("--log-z", type=Path, help="log_z.json of the normalise stage, for an unnormalised model")
+    parser.add_argument(
+        "--log-z", type=Path, nargs="?", help="log_z.json of the normalise stage, for an unnormalised model"
+    )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
     args = parser.parse_args()
     config = json.loads(args.config)

@@ -1,4 +1,4 @@
-"""Stage `render`: draw one figure from finished tables and files; it selects, draws and saves, and computes no statistic.
+"""Stage `render`: draw one figure from finished tables; it selects, draws and saves, and computes no statistic.
 
 The same inputs give the same bytes: no date, no version of the drawing library and no random name goes into a file.
 """
@@ -11,16 +11,7 @@ from matplotlib.figure import Figure
 
 from dkef.errors import DkefError, run_stage
 from dkef.figures.catalogue import find
-from dkef.figures.inputs import (
-    METRICS_COLUMNS,
-    Inputs,
-    Request,
-    read_grid,
-    read_split,
-    read_summary,
-    read_table,
-    read_trace,
-)
+from dkef.figures.inputs import Inputs, Request, read_grid, read_metrics, read_split, read_summary, read_trace
 from dkef.figures.look import STYLE
 from dkef.files import whole_file
 
@@ -36,7 +27,7 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
     empty = Inputs(Request.parse(args.config))
     return Inputs(
         request=empty.request,
-        metrics=read_table(args.metrics, METRICS_COLUMNS) if args.metrics else empty.metrics,
+        metrics=read_metrics(args.metrics) if args.metrics else empty.metrics,
         summary=read_summary(args.summary) if args.summary else empty.summary,
         grids=dict(read_grid(path) for path in args.grids),
         traces=dict(read_trace(path) for path in args.traces),

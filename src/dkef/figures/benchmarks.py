@@ -11,6 +11,7 @@ from dkef.figures.inputs import OK, DatasetEntry, Inputs
 from dkef.figures.look import FAINT, INK, WARNING, look_of, model_order
 from dkef.figures.panels import footnotes, heading, nothing
 from dkef.figures.scale import Window, edge_mark, window
+from dkef.models.protocol import Array
 
 RUN_COLOR = (0.5, 0.1, 0.1)
 SPREAD = 0.25  # runs of one model lie within this of its bar's middle
@@ -37,33 +38,35 @@ FIXED, TRAINED = "dkef_fixed_q0", "dkef"
 
 def draw(inputs: Inputs) -> Figure:
     """Figure 3: q0 of DKEF is trained."""
-    return _draw(inputs, left_out=FIXED, reference=inputs.request.reference)
+    return _draw(inputs, left_out=FIXED, first=TRAINED)
 
 
 def draw_fixed_q0(inputs: Inputs) -> Figure:
     """Figure 6: the same with q0 = N(0, 2^2 I) fixed."""
-    return _draw(inputs, left_out=TRAINED, reference=FIXED)
+    return _draw(inputs, left_out=TRAINED, first=FIXED)
 
 
-def _draw(inputs: Inputs, left_out: str, reference: str) -> Figure:
+def _draw(inputs: Inputs, left_out: str, first: str) -> Figure:
     entries = inputs.request.ordered(synthetic=False)
     columns = max(len(entries), 1)
     figure = Figure(figsize=(max(2.15 * columns + 0.9, 6.5), 9.2))
     grid = figure.subplots(len(ROWS), columns, squeeze=False)
     for column, entry in enumerate(entries):
-        models = _models(entry, left_out, reference)
+        models = _models(entry, left_out, first)
         heading(grid[0, column], entry)
-        for row, panel in enumerate(ROWS):
-            _panel(grid[row, column], inputs, entry, models, panel, reference)
-            _name_models(grid[row, column], models, labels=row == len(ROWS) - 1)
+        for row, kind in enumerate(ROWS):
+            panel(grid[row, column], inputs, entry, models, kind)
+            name_models(grid[row, column], models, labels=row == len(ROWS) - 1)
     if not entries:
         for axes in grid[:, 0]:
             nothing(axes, "no benchmark set in this experiment")
-    for row, panel in enumerate(ROWS):
-        grid[row, 0].set_ylabel(panel.label.format(reference=look_of(reference).label))
+    references = {reference for entry in entries if (reference := inputs.reference(entry.name))}
+    named = " or ".join(look_of(reference).label for reference in sorted(references)) or "the reference"
+    for row, kind in enumerate(ROWS):
+        grid[row, 0].set_ylabel(kind.label.format(reference=named))
     figure.align_ylabels(grid[:, 0])
     figure.subplots_adjust(
-        left=0.95 / figure.get_figwidth(), right=0.99, top=0.945, bottom=0.145, wspace=0.38, hspace=0.12
+        left=0.95 / figure.get_figwidth(), right=0.99, top=0.945, bottom=0.135, wspace=0.38, hspace=0.12
     )
     footnotes(
         figure, inputs,
@@ -74,14 +77,18 @@ def _draw(inputs: Inputs, left_out: str, reference: str) -> Figure:
     return figure
 
 
-def _models(entry: DatasetEntry, left_out: str, reference: str) -> list[str]:
-    """The reference first, then the others in the paper's order."""
-    others = [model for model in model_order(list(entry.models)) if model not in (left_out, reference)]
-    kernel = [model for model in others if model.startswith(("kef", "dkef"))]
-    return [m for m in (reference,) if m in entry.models] + kernel + [m for m in others if m not in kernel]
+def _models(entry: DatasetEntry, left_out: str, first: str) -> list[str]:
+    """DKEF first, other kernel models next, then the rest in the paper's order, the Gaussian floor last."""
+    others = [model for model in model_order(list(entry.models)) if model not in (left_out, first)]
+
+    def place(model: str) -> int:
+        return 0 if model.startswith(("kef", "dkef")) else 2 if model == "gaussian" else 1
+
+    return [m for m in (first,) if m in entry.models] + sorted(others, key=place)
 
 
-def _name_models(axes: Axes, models: list[str], labels: bool) -> None:
+def name_models(axes: Axes, models: list[str], labels: bool) -> None:
+    """Models along the lower edge, by name where `labels` says so."""
     axes.set_xlim(-0.6, len(models) - 0.4)
     axes.set_xticks(range(len(models)))
     names = [look_of(model, i).label for i, model in enumerate(models)] if labels else []
@@ -89,7 +96,8 @@ def _name_models(axes: Axes, models: list[str], labels: bool) -> None:
     axes.tick_params(axis="x", length=0 if not labels else 2)
 
 
-def _panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], row: Row, reference: str) -> None:
+def panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], row: Row) -> None:
+    """One metric of one dataset: a bar a model, a cross a run."""
     values = {m: _valid(inputs, entry.name, m, row.metric) for m in models}
     medians = {m: _median(inputs, entry.name, m, row.metric) for m in models}
     everything = np.concatenate([*values.values(), np.empty(0)])
@@ -103,7 +111,7 @@ def _panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], r
     if row.base is not None:
         axes.axhline(row.base, color=FAINT, linewidth=0.6, zorder=1)
     for x, model in enumerate(models):
-        if row.metric == "fssd_p_value" and model == reference:
+        if row.metric == "fssd_p_value" and model == inputs.reference(entry.name):
             axes.text(x, row.base or 0.5, "reference", rotation=90, ha="center", va="center", fontsize=6, color=FAINT)
             continue
         _bar(axes, x, medians[model], base, shown, look_of(model, x).color)
@@ -113,15 +121,15 @@ def _panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], r
         _note_missing(axes, x, len(values[model]), _invalid(inputs, entry.name, model, row.metric))
 
 
-def _valid(inputs: Inputs, dataset: str, model: str, metric: str) -> np.ndarray:
+def _valid(inputs: Inputs, dataset: str, model: str, metric: str) -> Array:
     runs = inputs.runs(dataset, model, metric)
-    values = runs.loc[runs["status"] == OK, "value"].to_numpy(dtype=float)
+    values: Array = runs.loc[runs["status"] == OK, "value"].to_numpy(dtype=float)
     return values[np.isfinite(values)]
 
 
 def _invalid(inputs: Inputs, dataset: str, model: str, metric: str) -> int:
     row = inputs.row(dataset, model, metric)
-    return int(row["invalid"]) if row is not None else 0
+    return int(row["runs_diverged"] + row["runs_invalid"]) if row is not None else 0
 
 
 def _median(inputs: Inputs, dataset: str, model: str, metric: str) -> float:
@@ -145,11 +153,11 @@ def _bar(axes: Axes, x: float, median: float, base: float, shown: Window, color:
     )  # fmt: skip
 
 
-def _positions(x: float, n: int) -> np.ndarray:
+def _positions(x: float, n: int) -> Array:
     return x + (np.linspace(-SPREAD, SPREAD, n) if n > 1 else np.zeros(n))
 
 
-def _runs(axes: Axes, x: float, values: np.ndarray, shown: Window) -> None:
+def _runs(axes: Axes, x: float, values: Array, shown: Window) -> None:
     inside = np.array([shown.holds(value) for value in values], dtype=bool)
     where = _positions(x, len(values))
     axes.scatter(where[inside], values[inside], marker="x", s=11, color=RUN_COLOR, linewidths=0.7, zorder=4)
@@ -163,7 +171,9 @@ def _bias_lines(axes: Axes, x: float, inputs: Inputs, dataset: str, model: str, 
     runs = inputs.runs(dataset, model, "log_likelihood")
     runs = runs[(runs["status"] == OK) & np.isfinite(runs["value"].astype(float))]
     bounds = inputs.runs(dataset, model, "log_likelihood_bias_bound").set_index("seed")["value"].astype(float)
-    for where, (seed, value) in zip(_positions(x, len(runs)), zip(runs["seed"], runs["value"], strict=True), strict=True):
+    for where, (seed, value) in zip(
+        _positions(x, len(runs)), zip(runs["seed"], runs["value"], strict=True), strict=True
+    ):
         bound = bounds.get(seed, math.nan)
         if math.isnan(bound) or bound <= 0 or not shown.holds(value):
             continue

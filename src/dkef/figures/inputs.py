@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,15 @@ import pandas as pd
 
 from dkef.errors import DkefError
 from dkef.figures.look import dataset_order, model_order
+from dkef.metrics import COLUMNS
 from dkef.models.protocol import Array
+from dkef.summarise import SUMMARY_COLUMNS
+from dkef.tables import read_table
 
 Key = tuple[str, str, int]  # dataset, model, seed
 
-METRICS_COLUMNS = ("dataset", "model", "seed", "metric", "value", "stderr", "status")
-SUMMARY_COLUMNS = ("dataset", "model", "metric", "median", "low", "high", "runs", "invalid")
 OK = "ok"
+OWN_REFERENCE = "undefined: the model is its own reference"  # status of fssd_p_value of the reference model
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,6 @@ class Request:
     title: str
     datasets: tuple[DatasetEntry, ...]
     reduced: str | None = None  # how this run is smaller than the paper's; printed in the figure
-    reference: str = "dkef"  # the model of fssd_p_value's comparison
 
     @classmethod
     def parse(cls, text: str) -> "Request":
@@ -66,7 +67,6 @@ class Request:
             values.get("title", ""),
             datasets,
             values.get("reduced"),
-            values.get("reference", "dkef"),
         )
 
     def ordered(self, synthetic: bool | None = None) -> list[DatasetEntry]:
@@ -102,7 +102,7 @@ class Inputs:
     """Everything a drawing function is given."""
 
     request: Request
-    metrics: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(METRICS_COLUMNS)))
+    metrics: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(COLUMNS)))
     summary: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(SUMMARY_COLUMNS)))
     grids: Mapping[Key, Grid] = field(default_factory=dict)
     traces: Mapping[Key, pd.DataFrame] = field(default_factory=dict)
@@ -119,23 +119,22 @@ class Inputs:
         rows = s[(s["dataset"] == dataset) & (s["model"] == model) & (s["metric"] == metric)]
         return None if rows.empty else dict(rows.iloc[0])
 
+    def reference(self, dataset: str) -> str | None:
+        """The model with which fssd_p_value compares the others: the one that has none because it is that model."""
+        m = self.metrics
+        own = m[(m["dataset"] == dataset) & (m["metric"] == "fssd_p_value") & (m["status"] == OWN_REFERENCE)]
+        return None if own.empty else str(own["model"].iloc[0])
 
-def read_table(path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """A CSV table that must have certain columns."""
-    try:
-        table = pd.read_csv(path, keep_default_na=True)
-    except FileNotFoundError:
-        raise DkefError(f"{path} does not exist; run the stage that writes it") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise DkefError(f"{path} is not a CSV table ({error}); delete it and run its stage again") from None
-    missing = [name for name in columns if name not in table.columns]
-    if missing:
-        raise DkefError(f"{path} lacks the columns {', '.join(missing)}; found {', '.join(map(str, table.columns))}")
-    return table
+
+def read_metrics(path: Path) -> pd.DataFrame:
+    """metrics.csv with numbers as numbers; a missing value is NaN and its status says why."""
+    table = read_table(path, COLUMNS, numbers=("value", "stderr"))
+    return table.assign(seed=table["seed"].astype(int))
 
 
 def read_summary(path: Path) -> pd.DataFrame:
-    return read_table(path, SUMMARY_COLUMNS)
+    """summary.csv with numbers as numbers."""
+    return read_table(path, SUMMARY_COLUMNS, numbers=SUMMARY_COLUMNS[3:])
 
 
 def read_grid(path: Path) -> tuple[Key, Grid]:
@@ -154,14 +153,15 @@ def read_grid(path: Path) -> tuple[Key, Grid]:
 def read_trace(path: Path) -> tuple[Key, pd.DataFrame]:
     """A training trace, with its cell from the path .../<dataset>/<model>/seed<k>/trace.csv."""
     dataset, model, seed = path.parts[-4:-1]
-    return (dataset, model, _seed(seed, path)), read_table_or_empty(path)
-
-
-def read_table_or_empty(path: Path) -> pd.DataFrame:
-    """A trace may have no row at all: a closed-form fit has nothing to trace."""
-    if path.is_file() and not path.read_text(encoding="utf-8").strip():
-        return pd.DataFrame()
-    return read_table(path, ())
+    try:
+        table = pd.read_csv(path)
+    except FileNotFoundError:
+        raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
+    except pd.errors.EmptyDataError:
+        table = pd.DataFrame()  # a closed-form fit has nothing to trace
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise DkefError(f"{path} is not a CSV table ({error}); delete it and train again") from None
+    return (dataset, model, _seed(seed, path)), table
 
 
 def read_split(path: Path) -> tuple[tuple[str, int], dict[str, Array]]:

@@ -53,7 +53,7 @@ LOOKS: dict[str, Look] = {
     "made_mog": Look("MADE-MOG", "#D55E00", "^", "--"),
     "maf": Look("MAF", "#009E73", "<", "-"),
     "maf_mog": Look("MAF-MOG", "#00624a", ">", "--"),
-    "nvp": Look("Real NVP", "#CC79A7", "D", "-"),
+    "real_nvp": Look("Real NVP", "#CC79A7", "D", "-"),
     "kcef": Look("KCEF", "#8c6d1f", "p", "-."),
     "kef_g": Look("KEF-G", "#56B4E9", "P", "-"),
     "dkef_l50_1": Look("DKEF-L-50-1", "#8fa8d8", "h", "-."),
@@ -63,7 +63,8 @@ LOOKS: dict[str, Look] = {
     "dkef": Look("DKEF", "#0072B2", "*", "-"),
     "dkef_g15": Look("DKEF-G-15", "#0072B2", "*", "-"),
 }
-ALIASES = {"real_nvp": "nvp", "dkef_g_15": "dkef_g15", "dkef_g_50": "dkef_g50", "dkef_l_50": "dkef_l50"}
+# Figure 1 runs the two models under settings of its own.
+ALIASES = {"nvp": "real_nvp", "kef_g_scales": "kef_g", "dkef_scales": "dkef"}
 OTHERS = ("#332288", "#88CCEE", "#44AA99", "#999933", "#CC6677", "#AA4499", "#882255", "#117733")
 
 MIXTURE = re.compile(r"^(mixture_|mix_)(?P<of>.+)$|^(?P<of2>.+)_mixture$")

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from dkef.figures.look import INK
 from dkef.models.protocol import Array
 
-
 SQUASH = 8
 
 

@@ -1,0 +1,91 @@
+"""Figures 4 and 5: the validation score loss of kernel exponential families by iteration, one line a run."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dkef.figures.inputs import DatasetEntry, Inputs
+from dkef.figures.look import FAINT, OTHERS, look_of
+from dkef.figures.panels import footnotes, heading, nothing
+from dkef.figures.scale import window
+
+LOSS, ITERATION = "validation_score", "iteration"
+PREFERRED = ("dkef_g15", "dkef", "dkef_fixed_q0", "dkef_g50", "kef_g")
+
+
+def draw_synthetic(inputs: Inputs) -> Figure:
+    """Figure 4."""
+    return _draw(inputs, inputs.request.ordered(synthetic=True))
+
+
+def draw_benchmark(inputs: Inputs) -> Figure:
+    """Figure 5."""
+    return _draw(inputs, inputs.request.ordered(synthetic=False))
+
+
+def _draw(inputs: Inputs, entries: list[DatasetEntry]) -> Figure:
+    count = max(len(entries), 1)
+    columns = count if count <= 3 else 3 if count in (5, 6, 9) else 4
+    rows = -(-count // columns)
+    figure = Figure(figsize=(max(2.5 * columns, 5.0), 2.15 * rows + 0.8))
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in panels[count:]:
+        axes.remove()
+    if not entries:
+        nothing(panels[0], "no such set in this experiment")
+    for axes, entry in zip(panels, entries, strict=False):
+        heading(axes, entry)
+        _panel(axes, inputs, entry)
+    for i, axes in enumerate(panels[: len(entries)]):
+        if i % columns == 0:
+            axes.set_ylabel("validation score loss")
+        if i + columns >= len(entries):
+            axes.set_xlabel("iteration")
+    figure.subplots_adjust(
+        left=0.62 / figure.get_figwidth(), right=0.985, wspace=0.3, hspace=0.42,
+        top=1 - 0.42 / figure.get_figheight(), bottom=0.85 / figure.get_figheight(),
+    )  # fmt: skip
+    footnotes(figure, inputs, "One line a seed, first phase of training; dots: the iteration that was kept.", y=0.01)
+    return figure
+
+
+def model_shown(inputs: Inputs, entry: DatasetEntry) -> str | None:
+    """The model whose traces a panel shows: DKEF-G-15 or DKEF where they were run, else the first with a trace."""
+    traced = [model for (dataset, model, _), table in inputs.traces.items() if dataset == entry.name and LOSS in table]
+    return next((model for model in PREFERRED if model in traced), traced[0] if traced else None)
+
+
+def _panel(axes: Axes, inputs: Inputs, entry: DatasetEntry) -> None:
+    model = model_shown(inputs, entry)
+    if model is None:
+        nothing(axes, "no trace of a\nkernel exponential family")
+        return
+    tables = [(seed, inputs.traces.get((entry.name, model, seed))) for seed in entry.seeds]
+    lines = [(seed, _phase_one(table)) for seed, table in tables if table is not None and LOSS in table]
+    lines = [(seed, line) for seed, line in lines if not line.empty]
+    if not lines:
+        nothing(axes, "empty trace")
+        return
+    for i, (seed, line) in enumerate(lines):
+        color = OTHERS[i % len(OTHERS)]
+        axes.plot(line[ITERATION], line[LOSS], color=color, linewidth=0.8, label=f"seed {seed}", zorder=2)
+        best = line.loc[line[LOSS].idxmin()]
+        axes.scatter([best[ITERATION]], [best[LOSS]], s=9, color=color, zorder=3, edgecolors="white", linewidths=0.4)
+    ends = np.array([line[LOSS].iloc[-1] for _, line in lines])
+    starts = np.array([line[LOSS].iloc[0] for _, line in lines])
+    kept = tuple(float(line[LOSS].min()) for _, line in lines)
+    values = np.concatenate([line[LOSS] for _, line in lines])
+    shown = window(np.concatenate([ends, starts]), values, include=kept, reach=0.15)
+    axes.set_ylim(shown.low, shown.high)
+    axes.text(
+        0.97, 0.95, f"{look_of(model).label}, {len(lines)} run{'s' if len(lines) > 1 else ''}",
+        transform=axes.transAxes, ha="right", va="top", fontsize=6, color=FAINT,
+        bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
+    )  # fmt: skip
+
+
+def _phase_one(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the first phase in which the validation loss was looked at."""
+    rows = table[table["phase"] == 1] if "phase" in table else table
+    return rows[np.isfinite(rows[LOSS].astype(float))]

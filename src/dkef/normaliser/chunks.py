@@ -1,0 +1,178 @@
+"""Chunk files: one small JSON for the pilot and for each chunk, written once, merged in the order of their numbers."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dkef.errors import DkefError
+from dkef.files import read_json, write_json
+from dkef.models.kef_parameters import KefParameters
+from dkef.normaliser.bias_bound import BoundError
+from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, run_pilot
+from dkef.normaliser.moments import Moments
+from dkef.normaliser.weights import LONG_STAGES, Q0Weights
+from dkef.provenance import array_digest, canonical, config_digest
+from dkef.settings import Normaliser
+
+_REPORT_SECONDS = 20.0
+
+
+def parameters_digest(parameters: KefParameters) -> str:
+    """Digest of everything that determines log p~; a chunk belongs to the model whose digest it carries."""
+    structure = config_digest(canonical(parameters.structure()))
+    arrays = parameters.arrays()
+    return config_digest(structure + array_digest(*(arrays[name] for name in sorted(arrays))))
+
+
+class Progress:
+    """Logs samples per second and the time left, now and then."""
+
+    def __init__(self, total: int, log: logging.Logger) -> None:
+        self.total, self.log = total, log
+        self.done = 0
+        self.start = self.last = time.monotonic()
+
+    def chunk(self, label: str) -> Callable[[int], None]:
+        """A listener for one chunk, to be told how many of its samples are done."""
+        before = self.done
+
+        def listen(done: int) -> None:
+            self.done = before + done
+            now = time.monotonic()
+            if now - self.last < _REPORT_SECONDS and self.done < self.total:
+                return
+            self.last = now
+            rate = self.done / max(now - self.start, 1e-9)
+            left = (self.total - self.done) / rate
+            self.log.info(
+                "%s: %.3g of %.3g samples, %.2f million/s, %s left",
+                label,
+                self.done,
+                self.total,
+                rate / 1e6,
+                clock(left),
+            )
+
+        return listen
+
+
+def clock(seconds: float) -> str:
+    """Seconds as h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+class ChunkRun:
+    """The chunks of one model: computes one, finds finished ones in a folder, puts them together."""
+
+    def __init__(
+        self,
+        parameters: KefParameters,
+        settings: Normaliser,
+        name: tuple[str | int, ...],
+        threads: int,
+        log: logging.Logger,
+    ) -> None:
+        self.weights = Q0Weights(parameters, *name)
+        self.settings, self.threads, self.log = settings, threads, log
+        self.identity = {"name": list(name), "parameters": parameters_digest(parameters)}
+
+    def pilot(self) -> dict[str, Any]:
+        """The record of pilot.json."""
+        samples = self.settings.pilot_samples
+        self.log.info("pilot: twice %.3g samples", samples)
+        return self.identity | {"samples": samples} | asdict(run_pilot(self.weights, samples, self.threads))
+
+    def chunk(self, stage: str, number: int, progress: Progress | None = None) -> dict[str, Any]:
+        """The record of one chunk file."""
+        samples = self.settings.chunk_samples
+        progress = progress or Progress(samples, self.log)
+        listen = progress.chunk(f"{stage} chunk {number}")
+        moments = self.weights.moments(stage, number, samples, self.threads, listen)
+        return self._chunk_identity(stage, number) | moments.record()
+
+    def merge(self, pilot: Path, stages: dict[str, list[Path]], stopped: str = "samples") -> dict[str, Any]:
+        """The record of log_z.json from finished files."""
+        known = {stage: self._merge_stage(stage, paths) for stage, paths in stages.items()}
+        return conclude(self._read_pilot(pilot), Stages(**known), stopped)
+
+    def in_folder(self, folder: Path) -> dict[str, Any]:
+        """The whole estimate with its files in a folder: what is there is used, what is missing is computed.
+
+        With a tolerance, all stages grow together by doubling until the bound is below it or the budget is spent.
+        The decision looks at the streams of the bound only, so that log Z is not the result of optional stopping.
+        """
+        pilot_file = folder / "pilot.json"
+        if not self._usable(pilot_file, self.identity | {"samples": self.settings.pilot_samples}):
+            write_json(pilot_file, self.pilot())
+        pilot = self._read_pilot(pilot_file)
+        budget = {stage: self.settings.chunks(stage) for stage in LONG_STAGES}
+        tolerance = self.settings.tolerance
+        round_chunks = max(budget.values()) if tolerance is None else 1
+        while True:
+            counts = {stage: min(round_chunks, most) for stage, most in budget.items()}
+            files = self._complete(folder, counts)
+            spent = counts == budget
+            if tolerance is None:
+                return self.merge(pilot_file, files)
+            reached = self._bound_below(tolerance, pilot, files)
+            if reached or spent:
+                return self.merge(pilot_file, files, "tolerance" if reached else "budget")
+            round_chunks *= 2
+
+    def _bound_below(self, tolerance: float, pilot: Pilot, files: dict[str, list[Path]]) -> bool:
+        variance, bound_z = (self._merge_stage(stage, files[stage]) for stage in ("variance", "bound_z"))
+        n = len(files["z"]) * self.settings.chunk_samples
+        try:
+            found = bound(pilot, variance, bound_z, n)
+        except BoundError as failure:
+            self.log.info("%.3g samples: no bound yet: %s", n, failure)
+            return pilot.log_a is None  # more samples cannot help
+        self.log.info("%.3g samples: bound %.3g nats", n, found)
+        return found < tolerance
+
+    def _complete(self, folder: Path, counts: dict[str, int]) -> dict[str, list[Path]]:
+        """Compute what is missing of the first chunks of each stage; returns all their files."""
+        files = {s: [folder / f"{s}_{k:05d}.json" for k in range(n)] for s, n in counts.items()}
+        missing = [
+            (stage, k, path)
+            for stage, paths in files.items()
+            for k, path in enumerate(paths)
+            if not self._usable(path, self._chunk_identity(stage, k))
+        ]
+        progress = Progress(len(missing) * self.settings.chunk_samples, self.log)
+        for stage, k, path in missing:
+            write_json(path, self.chunk(stage, k, progress))
+        return files
+
+    def _chunk_identity(self, stage: str, number: int) -> dict[str, Any]:
+        return self.identity | {"stage": stage, "chunk": number, "count": self.settings.chunk_samples}
+
+    def _usable(self, path: Path, identity: dict[str, Any]) -> bool:
+        """Whether a file is there and is the one asked for, not one of another model or size."""
+        return path.exists() and identity.items() <= read_json(path).items()
+
+    def _read_pilot(self, path: Path) -> Pilot:
+        record = read_json(path)
+        self._check(path, record, self.identity)
+        return Pilot(record["log_a"], record["log_s"], record["rho"])
+
+    def _merge_stage(self, stage: str, paths: Iterable[Path]) -> Moments:
+        records = {}
+        for path in paths:
+            record = read_json(path)
+            self._check(path, record, self.identity | {"stage": stage, "count": self.settings.chunk_samples})
+            if record["chunk"] in records:
+                raise DkefError(f"{path} holds {stage} chunk {record['chunk']} a second time; give every chunk once")
+            records[record["chunk"]] = Moments.of_record(record)
+        if sorted(records) != list(range(len(records))):
+            raise DkefError(f"{stage}: chunks {sorted(records)} have gaps; compute the missing ones")
+        return Moments.merge(records[k] for k in sorted(records))
+
+    def _check(self, path: Path, record: dict[str, Any], identity: dict[str, Any]) -> None:
+        for key, wanted in identity.items():
+            if record.get(key) != wanted:
+                raise DkefError(f"{path} has {key} {record.get(key)!r}, not {wanted!r}; delete it and compute it again")

@@ -1,0 +1,94 @@
+"""Mergeable moments of importance weights r, in logs.
+
+Sums of squares are kept about the mean, so that no difference of large numbers is ever taken; merging sums with
+math.fsum, so that the order of the parts does not matter at all and their grouping only in the last bit.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from dkef.errors import DkefError
+
+
+def log(x: float) -> float:
+    """log x with log 0 = -inf."""
+    return math.log(x) if x > 0 else -math.inf
+
+
+@dataclass(frozen=True)
+class Moments:
+    """count, mean, centred sum of squares and maximum of weights r."""
+
+    count: int
+    log_mean: float
+    log_m2: float  # log sum (r - mean)^2; -inf where all r are equal
+    log_max: float
+
+    @classmethod
+    def of_scaled(cls, log_scale: float, count: int, mean: float, m2: float, largest: float) -> Self:
+        """From moments of r / exp(log_scale)."""
+        return cls(count, log_scale + log(mean), 2 * log_scale + log(m2), log_scale + log(largest))
+
+    @classmethod
+    def merge(cls, parts: Iterable["Moments"]) -> Self:
+        """Moments of all parts together."""
+        parts = list(parts)
+        if not parts:
+            raise DkefError("there are no samples to merge; draw at least one chunk")
+        scale = max(part.log_mean for part in parts)
+        count = sum(part.count for part in parts)
+        means = [math.exp(part.log_mean - scale) for part in parts]
+        mean = math.fsum(part.count * m for part, m in zip(parts, means, strict=True)) / count
+        within = [math.exp(part.log_m2 - 2 * scale) for part in parts]
+        between = [part.count * (m - mean) ** 2 for part, m in zip(parts, means, strict=True)]
+        log_max = max(part.log_max for part in parts)
+        return cls(count, scale + math.log(mean), 2 * scale + log(math.fsum(within + between)), log_max)
+
+    @property
+    def log_variance(self) -> float:
+        """log of the unbiased estimate of Var[r]."""
+        return self.log_m2 - math.log(self.count - 1) if self.count > 1 else math.inf
+
+    @property
+    def log_sum_squares(self) -> float:
+        """log sum r^2."""
+        a, b = self.log_m2, math.log(self.count) + 2 * self.log_mean
+        return max(a, b) + math.log1p(math.exp(-abs(a - b)))
+
+    @property
+    def effective_sample_size(self) -> float:
+        """(sum r)^2 / sum r^2."""
+        return math.exp(2 * (math.log(self.count) + self.log_mean) - self.log_sum_squares)
+
+    @property
+    def largest_share(self) -> float:
+        """Part of sum r that the largest r makes."""
+        return math.exp(self.log_max - math.log(self.count) - self.log_mean)
+
+    @property
+    def largest_square_share(self) -> float:
+        """Part of sum r^2 that the largest r makes."""
+        return math.exp(2 * self.log_max - self.log_sum_squares)
+
+    @property
+    def stderr(self) -> float:
+        """Standard error of log mean r, to first order."""
+        return math.exp(0.5 * (self.log_variance - math.log(self.count)) - self.log_mean)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON types; the derived figures are for the reader."""
+        return {
+            "count": self.count,
+            "log_mean": self.log_mean,
+            "log_m2": None if self.log_m2 == -math.inf else self.log_m2,
+            "log_max": self.log_max,
+            "log_sum": math.log(self.count) + self.log_mean,
+            "effective_sample_size": self.effective_sample_size,
+        }
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Self:
+        log_m2 = record["log_m2"]
+        return cls(record["count"], record["log_mean"], -math.inf if log_m2 is None else log_m2, record["log_max"])

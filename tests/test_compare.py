@@ -268,7 +268,7 @@ def test_a_misspelt_setting_is_one_sentence(cell: Path) -> None:
 def test_the_command_line_imports_no_tensorflow_and_takes_empty_options(cell: Path) -> None:
     config = canonical({"dataset": "set", "model": "made", "seed": 0, "comparison": {}, "normalised": True})
     code = (
-        "import sys\nfrom dkef import compare, summarise\n"
+        "import sys\nfrom dkef import agreement, compare, sensitivity, summarise\n"
         "compare.main()\nprint(sorted(m for m in sys.modules if m.split('.')[0] in ('tensorflow', 'keras')))"
     )
     argv = ["--config", config, "--data", str(cell / "data.h5"), "--evaluation", str(cell / "evaluation.h5")]

@@ -119,5 +119,5 @@ def test_an_experiment_without_a_reference_has_no_paired_tests(tmp_path: Path) -
 
 def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:
     paths = cells(tmp_path)
-    with pytest.raises(DkefError, match="two rows for wine, maf, seed 0"):
+    with pytest.raises(DkefError, match="two rows for dataset wine, model maf, seed 0, metric score_loss"):
         run(tmp_path, [*paths, paths[0]])

@@ -27,8 +27,12 @@ METRICS: dict[str, bool | None] = {
     "true_log_likelihood": None,
 }
 
-# Of every table of metrics.
+# Of the tables that the compare and sensitivity stages write.
 COLUMNS = ("dataset", "model", "seed", "metric", "value", "stderr", "status", "config_digest", "code_version")
+SENSITIVITY_COLUMNS = (
+    *("dataset", "model", "seed", "statistic", "bandwidth_factor", "locations"),
+    *("value", "stderr", "status", "config_digest", "code_version"),
+)
 
 # The variances of the discrepancies are fourth powers of scores: what lies beyond this would overflow in them, and
 # counts as not finite from the start.

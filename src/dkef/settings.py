@@ -1,6 +1,6 @@
 """The typed sections of a cell's configuration; see config/README.md for what each key means to a user."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dkef.data.settings import Dataset, Preprocessing
@@ -16,6 +16,7 @@ __all__ = [
     "Normaliser",
     "Preprocessing",
     "Protocol",
+    "Sensitivity",
     "one_of",
     "require",
 ]
@@ -82,15 +83,22 @@ class Normaliser:
     samples: int = 10_000_000_000  # U, behind the reported log Z
     bound_samples: int = 1_000_000_000  # for each of the variance and the Z of the bias bound
     pilot_samples: int = 10_000_000  # for each of the 40th percentile and its Hoeffding check
-    chunk_samples: int = 250_000_000  # one job
+    chunk_samples: int = 500_000_000  # one job; chunks are all of this size, so samples round up to whole ones
     tolerance: float | None = None  # stop as soon as the bound is below so many nats; None spends the budget
 
     def __post_init__(self) -> None:
         one_of("normaliser.proposal", self.proposal, "q0")
         for key in ("samples", "bound_samples", "pilot_samples", "chunk_samples"):
             require(getattr(self, key) >= 1, f"normaliser.{key}", getattr(self, key), ">= 1")
+        for key in ("pilot_samples", "chunk_samples"):  # a sample's number within its stream is 32 bits
+            require(getattr(self, key) <= 2**32, f"normaliser.{key}", getattr(self, key), "at most 2^32")
         if self.tolerance is not None:
             require(self.tolerance > 0, "normaliser.tolerance", self.tolerance, "> 0")
+
+    def chunks(self, stage: str) -> int:
+        """Number of chunks of a long stage: z, variance or bound_z."""
+        samples = self.samples if stage == "z" else self.bound_samples
+        return -(-samples // self.chunk_samples)
 
 
 @dataclass(frozen=True)
@@ -122,6 +130,20 @@ class Comparison:
         for key in ("fssd_bandwidth_factor", "ksd_bandwidth_factor"):
             require(getattr(self, key) > 0, f"comparison.{key}", getattr(self, key), "> 0")
         require(self.fssd_location_noise >= 0, "comparison.fssd_location_noise", self.fssd_location_noise, ">= 0")
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """The grid on which FSSD and KSD are looked at beside the settings of Comparison, which always belong to it."""
+
+    bandwidth_factors: list[float] = field(default_factory=lambda: [0.25, 0.5, 1.0, 2.0, 4.0])
+    locations: list[int] = field(default_factory=lambda: [10, 30, 100, 300])
+
+    def __post_init__(self) -> None:
+        for factor in self.bandwidth_factors:
+            require(factor > 0, "sensitivity.bandwidth_factors", factor, "> 0")
+        for count in self.locations:
+            require(count >= 2, "sensitivity.locations", count, ">= 2")
 
 
 @dataclass(frozen=True)

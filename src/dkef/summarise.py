@@ -6,17 +6,17 @@ locations). Both treat seeds as independent, although their splits draw from the
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dkef.errors import DkefError, run_stage
+from dkef.errors import run_stage
 from dkef.medians import median_interval, signed_rank_p_value
 from dkef.metrics import COLUMNS, METRICS
 from dkef.models.protocol import Array
-from dkef.tables import read_table, write_table
+from dkef.tables import as_numbers, concatenate, write_table
 
 OUTCOMES = ("ok", "diverged", "invalid", "undefined")
 INTERVAL = ("interval_low", "interval_high", "interval_coverage")
@@ -36,17 +36,10 @@ FEWEST_PAIRS = 6
 
 def gather(paths: list[Path]) -> pd.DataFrame:
     """All metrics, ordered by dataset, model, seed and metric; texts as they stand, and `number` beside `value`."""
-    table = pd.concat([read_table(path, COLUMNS) for path in paths], ignore_index=True)
-    unknown = sorted(set(table["metric"]) - set(METRICS))
-    if unknown:
-        raise DkefError(f"unknown metrics {', '.join(unknown)} in the tables of compare; run that stage again")
-    table["number"] = [float(text) if text else float("nan") for text in table["value"]]
-    order = table.assign(seed=table["seed"].astype(int), metric=table["metric"].map([*METRICS].index))
-    keys = ["dataset", "model", "seed", "metric"]
-    if order.duplicated(keys).any():
-        twice = table[order.duplicated(keys)].iloc[0]
-        raise DkefError(f"two rows for {twice.dataset}, {twice.model}, seed {twice.seed}, {twice.metric}")
-    return table.loc[order.sort_values(keys).index].reset_index(drop=True)
+    ranks = {metric: rank for rank, metric in enumerate(METRICS)}
+    keys: dict[str, Callable[[str], Any]] = {"dataset": str, "model": str, "seed": int}
+    table = concatenate(paths, COLUMNS, keys | {"metric": ranks.__getitem__})
+    return table.assign(number=as_numbers(table["value"]))
 
 
 def summary_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:

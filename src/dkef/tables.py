@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,7 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
 
 
 def read_table(path: Path, columns: Sequence[str], numbers: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a table that must have exactly these columns, as text except for `numbers`; an empty cell there is NaN.
-
-    Python's own float() reads every number back to the last bit, which the default parser of pandas does not promise.
-    """
+    """Read a table that must have exactly these columns, as text except for `numbers`."""
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except FileNotFoundError:
@@ -34,9 +31,27 @@ def read_table(path: Path, columns: Sequence[str], numbers: Sequence[str] = ()) 
         raise DkefError(f"{path} is not a table ({error}); delete it and run its stage again") from None
     if list(table.columns) != list(columns):
         raise DkefError(f"{path} has the columns {', '.join(table.columns)}; expected are {', '.join(columns)}")
-    for name in numbers:
-        table[name] = [float(text) if text else float("nan") for text in table[name]]
-    return table
+    return table.assign(**{name: as_numbers(table[name]) for name in numbers})
+
+
+def concatenate(
+    paths: Iterable[Path], columns: Sequence[str], keys: Mapping[str, Callable[[str], Any]]
+) -> pd.DataFrame:
+    """All rows of some tables as the texts they are, ordered by keys: columns, and how to order their texts.
+
+    The order does not depend on that of the paths, and two rows with the same keys are refused.
+    """
+    table = pd.concat([read_table(path, columns) for path in paths], ignore_index=True)
+    order = pd.DataFrame({name: table[name].map(value) for name, value in keys.items()})
+    if order.duplicated().any():
+        twice = table.loc[order.duplicated(), list(keys)].iloc[0]
+        raise DkefError(f"two rows for {', '.join(f'{key} {text}' for key, text in twice.items())}")
+    return table.loc[order.sort_values(list(keys)).index].reset_index(drop=True)
+
+
+def as_numbers(texts: Iterable[str]) -> list[float]:
+    """Numbers from their texts, to the last bit, which the parser of pandas does not promise; "" becomes NaN."""
+    return [float(text) if text else float("nan") for text in texts]
 
 
 def _cell(value: Any) -> str:

@@ -4,7 +4,7 @@ CORES ?= 2
 VENV := .venv
 READY := $(VENV)/ready
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
-SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --quiet rules
+SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --workflow-profile workflow/profiles/default
 
 .DEFAULT_GOAL := help
 .PHONY: help env smoke test lint reproduce bench lock clean

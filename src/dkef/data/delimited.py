@@ -87,7 +87,6 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
                 nrows=layout.max_rows,
                 usecols=None if strict else list(fields),  # pandas counts the fields of a row only without usecols
                 dtype=dict.fromkeys(fields, np.float64),
-                float_precision="round_trip",
                 chunksize=CHUNK_ROWS,
             )
             for frame in reader:

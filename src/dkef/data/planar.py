@@ -39,7 +39,7 @@ class Funnel(Distribution):
     def hessian(self, x: Array) -> Array:
         v, active = self._variance(x[:, 0])
         d11 = -1 / self.std**2 - active * 0.5 * x[:, 1] ** 2 / v
-        return _symmetric(d11, -active * x[:, 1] / v, -1 / v)
+        return _symmetric(d11, active * -x[:, 1] / v, -1 / v)
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def quantile_cubics(beta: float) -> Array:
     left = np.exp2(cell // SPLIT - BINADES) * (1 + (cell % SPLIT) / SPLIT)
     p = left[:, None] + width[:, None] * (nodes + 0.5)
     cubics = np.linalg.solve(np.vander(nodes, 4, increasing=True), tail_quantile(beta, p).T).T
-    return np.vstack([cubics, np.zeros(4)]).astype(np.float32)  # Q(1) = 0
+    return np.vstack([cubics, np.zeros(4)]).astype(np.float32, order="C")  # Q(1) = 0
 
 
 def proposal(q0: BaseMeasure) -> Proposal:
@@ -146,6 +146,7 @@ def transform(typingctx: Any, x: Any, p: Any, words: Any, mu: Any, scale: Any, c
             builder.store(vec.multiply_add(builder, scale, signed, mu), vec.vector_address(builder, x, v), align=4)
         return context.get_dummy_value()
 
+    vec.require_contiguous(x, p, words, cubics)
     return types.void(x, p, words, types.float32, types.float32, cubics), generate
 
 

@@ -81,6 +81,7 @@ def layer_tile(
                 builder.store(builder.load(sums[p][v]), vec.vector_address(builder, target, v), align=4)
         return context.get_dummy_value()
 
+    vec.require_contiguous(rows, weights)
     i = types.int64
     return types.void(rows, i, weights, i, i, i, i, i, i, types.boolean), generate
 
@@ -115,5 +116,6 @@ def gaussian_tile(
             builder.store(builder.fadd(so_far, builder.fpext(total, vec.DOUBLES)), target, align=4)
         return context.get_dummy_value()
 
+    vec.require_contiguous(rows, weights, f)
     i = types.int64
     return types.void(rows, i, weights, i, i, i, i, f), generate

@@ -11,6 +11,7 @@ import llvmlite.binding as llvm  # type: ignore[import-untyped]
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.np.arrayobj import make_array
 from numpy.polynomial import Chebyshev, Polynomial
 
@@ -100,6 +101,13 @@ def softplus2(builder: Any, x: Any) -> Any:
 def array_data(context: Any, builder: Any, signature: Any, arguments: Any, position: int) -> Any:
     """Address of the first element of an array argument."""
     return make_array(signature.args[position])(context, builder, arguments[position]).data
+
+
+def require_contiguous(*arrays: Any) -> None:
+    """Stop the compilation of code that would be given arrays with gaps: addresses here are counted from the first."""
+    for array in arrays:
+        if array.layout != "C":
+            raise TypingError(f"{array} is not contiguous")
 
 
 def address(builder: Any, base: Any, offset: Any) -> Any:

@@ -1,0 +1,81 @@
+"""The fused loops compute the same f as the plain definition in float64."""
+
+import numpy as np
+import pytest
+
+from dkef.models.kef_parameters import KefParameters
+from dkef.normaliser.program import evaluate_block, pack, workspace
+from dkef.normaliser.vector import BLOCK
+from dkef.normaliser.weights import Q0Weights
+from dkef.streams import rng_for
+from tests.normaliser.examples import random_kef
+
+SHAPES = {
+    "no network": dict(d=3, m=50, widths=(), skips=()),
+    "no network, one dimension, one point": dict(d=1, m=1, widths=(), skips=(), taus=(1.0,)),
+    "one layer": dict(d=2, m=7, widths=(15,), skips=()),
+    "skip on the only layer": dict(d=2, m=7, widths=(15,), skips=(0,)),
+    "paper": dict(d=11, m=300, widths=(30, 30, 30), skips=(2,), taus=(1.0, 3.16, 10.0)),
+    "linear top": dict(d=5, m=100, widths=(30, 30, 30), skips=(2,), top="linear"),
+    "skips everywhere, odd widths": dict(d=4, m=31, widths=(7, 20, 3, 11), skips=(0, 1, 2, 3)),
+    "narrower than the data": dict(d=43, m=60, widths=(5, 5), skips=(1,)),
+    "linear kernel": dict(d=2, m=40, widths=(50, 50, 50), skips=(2,), taus=(1.0,), kind="linear"),
+    "linear kernel, no network": dict(d=3, m=4, widths=(), skips=(), kind="linear"),
+}  # fmt: skip
+
+
+def fused_f(parameters: KefParameters, x: np.ndarray) -> np.ndarray:
+    program = pack(parameters)
+    rows, f = workspace(program), np.empty(BLOCK)
+    rows[: x.shape[1]] = x.T
+    evaluate_block(program, rows, f)
+    return f
+
+
+def scale_of_terms(parameters: KefParameters, x: np.ndarray) -> np.ndarray:
+    """sum_m |alpha_m k(x, z_m)|, against which rounding in f is to be measured."""
+    k = sum(np.abs(c.kernel(x, parameters.z)) for c in parameters.components)
+    return k @ np.abs(parameters.alpha)
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+def test_fused_f_equals_the_definition(shape):
+    parameters = random_kef(seed=1, **shape)
+    x = rng_for("test", "fused", shape["d"]).normal(size=(BLOCK, shape["d"])).astype(np.float32).astype(np.float64)
+    # Exponents up to a few tens carry float32 rounding of about 4e-6; so does each term, relative to itself.
+    error = np.abs(fused_f(parameters, x) - parameters.f(x))
+    assert (error <= 6e-6 * scale_of_terms(parameters, x) + 1e-9).all()
+
+
+def test_f_is_zero_and_finite_far_from_everything():
+    parameters = random_kef(d=3, widths=(), skips=())
+    x = np.linspace(1e3, 1e6, BLOCK)[:, None] * np.ones(3)
+    np.testing.assert_allclose(fused_f(parameters, x), 0.0, atol=1e-30)
+
+
+def test_kernels_at_the_inducing_points_reach_their_maximum_rho():
+    parameters = random_kef(d=4, m=1, widths=(), skips=())
+    x = np.broadcast_to(parameters.z.astype(np.float32), (BLOCK, 4))
+    # z rounds to float32, which moves it by 1e-7
+    np.testing.assert_allclose(fused_f(parameters, x), parameters.alpha[0], rtol=1e-6)
+
+
+def test_log_r_is_the_density_ratio_at_the_very_samples():
+    parameters = random_kef(seed=4, d=5, m=60)
+    weights = Q0Weights(parameters, "ratio")
+    x = weights.samples("z", 0, 1000).astype(np.float64)
+    log_q0 = parameters.q0.log_density(x) - parameters.q0.log_normaliser()
+    np.testing.assert_allclose(weights.log_r("z", 0, 1000), parameters.log_density(x) - log_q0, atol=3e-5)
+
+
+def test_features_far_from_the_origin_lose_no_digits():
+    shape = dict(d=2, m=30, widths=(10,), skips=(), top="linear", taus=(1.0,))
+    near = random_kef(**shape)
+    (component,) = near.components
+    (layer,) = component.layers
+    far_layer = type(layer)(layer.weight, layer.bias + 100.0, None, "linear")
+    far = KefParameters(near.alpha, near.z, (type(component)("gaussian", 1.0, 1.0, (far_layer,)),), near.q0)
+    x = rng_for("test", "far").normal(size=(BLOCK, 2))
+    # 100 + h is rounded to float32 before centring, an error of 4e-6 in each feature; squares of norms 10 x 100^2
+    # without centring would leave no digit at all.
+    np.testing.assert_allclose(fused_f(far, x), near.f(x), atol=5e-4)

@@ -11,16 +11,16 @@ from dkef.streams import rng_for
 from tests.normaliser.examples import random_kef
 
 SHAPES = {
-    "no network": dict(d=3, m=50, widths=(), skips=()),
-    "no network, one dimension, one point": dict(d=1, m=1, widths=(), skips=(), taus=(1.0,)),
-    "one layer": dict(d=2, m=7, widths=(15,), skips=()),
-    "skip on the only layer": dict(d=2, m=7, widths=(15,), skips=(0,)),
-    "paper": dict(d=11, m=300, widths=(30, 30, 30), skips=(2,), taus=(1.0, 3.16, 10.0)),
-    "linear top": dict(d=5, m=100, widths=(30, 30, 30), skips=(2,), top="linear"),
-    "skips everywhere, odd widths": dict(d=4, m=31, widths=(7, 20, 3, 11), skips=(0, 1, 2, 3)),
-    "narrower than the data": dict(d=43, m=60, widths=(5, 5), skips=(1,)),
-    "linear kernel": dict(d=2, m=40, widths=(50, 50, 50), skips=(2,), taus=(1.0,), kind="linear"),
-    "linear kernel, no network": dict(d=3, m=4, widths=(), skips=(), kind="linear"),
+    "no network": {"d": 3, "m": 50, "widths": (), "skips": ()},
+    "no network, one dimension, one point": {"d": 1, "m": 1, "widths": (), "skips": (), "taus": (1.0,)},
+    "one layer": {"d": 2, "m": 7, "widths": (15,), "skips": ()},
+    "skip on the only layer": {"d": 2, "m": 7, "widths": (15,), "skips": (0,)},
+    "paper": {"d": 11, "m": 300, "widths": (30, 30, 30), "skips": (2,), "taus": (1.0, 3.16, 10.0)},
+    "linear top": {"d": 5, "m": 100, "widths": (30, 30, 30), "skips": (2,), "top": "linear"},
+    "skips everywhere, odd widths": {"d": 4, "m": 31, "widths": (7, 20, 3, 11), "skips": (0, 1, 2, 3)},
+    "narrower than the data": {"d": 43, "m": 60, "widths": (5, 5), "skips": (1,)},
+    "linear kernel": {"d": 2, "m": 40, "widths": (50, 50, 50), "skips": (2,), "taus": (1.0,), "kind": "linear"},
+    "linear kernel, no network": {"d": 3, "m": 4, "widths": (), "skips": (), "kind": "linear"},
 }  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_log_r_is_the_density_ratio_at_the_very_samples():
 
 
 def test_features_far_from_the_origin_lose_no_digits():
-    shape = dict(d=2, m=30, widths=(10,), skips=(), top="linear", taus=(1.0,))
+    shape = {"d": 2, "m": 30, "widths": (10,), "skips": (), "top": "linear", "taus": (1.0,)}
     near = random_kef(**shape)
     (component,) = near.components
     (layer,) = component.layers

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError, bias_bound, hoeffding_upper
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.weights import Q0Weights
+from dkef.normaliser.weights import LONG_STAGES, Q0Weights
+from dkef.settings import Normaliser
 
 PERCENTILE = 40.0
 TIE_MARGIN = 0.001  # log s lies this much below the percentile, so that ties do not count as "below"
 
 # An estimate that few samples carry is too small and looks too sure of itself. These limits are conventions.
 LEAST_EFFECTIVE = 100.0  # samples; the relative error of Z is then 10 %
-LARGEST_SHARE = 0.05  # of sum r in one sample
-LARGEST_SQUARE_SHARE = 0.1  # of sum r^2 in one sample: beyond it the variance is itself too small, and so the bound
+LARGEST_SQUARE_SHARE = 0.1  # of sum r^2 in one sample: beyond it the variance, and so error and bound, are too small
 DISAGREEMENT = 4.0  # standard errors between independent estimates of Z
 
 
@@ -61,8 +62,8 @@ def doubts(stages: Stages) -> list[str]:
     found = []
     if z.effective_sample_size < LEAST_EFFECTIVE:
         found.append(f"effective sample size {z.effective_sample_size:.3g} of {z.count:.3g}")
-    if z.largest_share > LARGEST_SHARE:
-        found.append(f"one sample makes {z.largest_share:.0%} of Z")
+    if z.largest_square_share > LARGEST_SQUARE_SHARE:
+        found.append(f"one sample makes {z.largest_share:.2g} of Z and {z.largest_square_share:.0%} of its variance")
     for name, other in (("variance", stages.variance), ("bound_z", stages.bound_z)):
         gap = abs(z.log_mean - other.log_mean)
         if gap > DISAGREEMENT * math.hypot(z.stderr, other.stderr) + 1e-9:  # rounding of equal weights is no doubt
@@ -96,3 +97,17 @@ def conclude(pilot: Pilot, stages: Stages, stopped: str) -> dict[str, Any]:
         "variance_samples": stages.variance.count,
         "bound_z_samples": stages.bound_z.count,
     }
+
+
+def estimate(
+    parameters: KefParameters, settings: Normaliser, name: tuple[str | int, ...], threads: int = 1
+) -> dict[str, Any]:
+    """The whole estimate in memory, for sample counts that need no files to resume from; see `conclude`."""
+    weights = Q0Weights(parameters, *name)
+    pilot = run_pilot(weights, settings.pilot_samples, threads)
+    chunks = {stage: range(settings.chunks(stage)) for stage in LONG_STAGES}
+    merged = {
+        stage: Moments.merge(weights.moments(stage, k, settings.chunk_samples, threads) for k in numbers)
+        for stage, numbers in chunks.items()
+    }
+    return conclude(pilot, Stages(**merged), "samples")

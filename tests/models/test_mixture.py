@@ -16,7 +16,7 @@ from dkef.data.whitening import Whitening
 from dkef.errors import ConfigError, DkefError
 from dkef.models.gaussian import GaussianModel
 from dkef.models.mixture import LogZ, MixtureModel, Part, curvature_along
-from dkef.models.mixture_training import fit_mixture, spectral_clusters
+from dkef.models.mixture_training import fit_mixture, log_z_from_q0, spectral_clusters
 from dkef.models.protocol import Array, DensityModel, Evaluation, Fit, Workbench
 from dkef.models.storage import load_model, write_model
 from dkef.specs.mixture import Mixture
@@ -64,6 +64,24 @@ def test_a_component_with_an_estimated_log_z_enters_with_its_normalised_density(
     x = near_both(20)
     model = two_gaussians(Unnormalised, LogZ(2.5, 0.01, 0.001))
     np.testing.assert_allclose(model.log_prob(x), TWO.log_density(x), rtol=1e-12)
+
+
+def test_log_z_from_samples_of_q0_agrees_with_quadrature() -> None:
+    from dkef.models.kef import KefModel
+    from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
+
+    rng = rng_for("test", "mixture", "kef")
+    q0 = BaseMeasure(np.array([0.1, -0.2]), np.array([1.0, 1.5]), np.array([2.0, 1.8]))
+    kernel = Component("gaussian", 1.0, 0.5, ())
+    parameters = KefParameters(rng.normal(size=5), rng.normal(size=(5, 2)), (kernel,), q0)
+    found = log_z_from_q0(KefModel(parameters), 200_000, Workbench())
+    axis = np.linspace(-15, 15, 601)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    exact = math.log(np.exp(parameters.log_density(grid)).sum() * (axis[1] - axis[0]) ** 2)
+    assert found.status == "ok"
+    assert found.stderr < 0.01
+    assert found.value == pytest.approx(exact, abs=4 * found.stderr)
+    assert 0 < found.bias_bound < 0.01
 
 
 def test_curvature_along_a_direction_equals_that_of_the_true_hessian() -> None:
@@ -116,7 +134,7 @@ def test_a_model_file_gives_back_the_same_mixture(tmp_path: Path) -> None:
 
 def test_a_file_cannot_choose_a_foreign_module_to_import() -> None:
     model = two_gaussians()
-    settings = {"components": [{"class": "antigravity.Model", "settings": {}}]}
+    settings = {"components": [{"class": "antigravity.Model", "settings": {}, "log_z_status": "ok"}]}
     with pytest.raises(DkefError, match="import antigravity first"):
         MixtureModel.restore(settings, model.arrays())
 

@@ -28,7 +28,8 @@ class LogZ(NamedTuple):
 
     value: float = 0.0
     stderr: float = 0.0
-    bias_bound: float = 0.0  # the estimate lies below log Z by no more than this, on average
+    bias_bound: float = 0.0  # the estimate lies below log Z by no more than this, on average; NaN if not known
+    status: str = "ok"  # or why not to believe the estimate
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,14 @@ class Part:
     @property
     def offset(self) -> float:
         return float(np.log(self.weight)) + self.whitening.log_det - self.log_z.value
+
+    def settings(self) -> dict[str, Any]:
+        kind = type(self.model)
+        return {
+            "class": f"{kind.__module__}.{kind.__qualname__}",
+            "settings": self.model.settings(),
+            "log_z_status": self.log_z.status,
+        }
 
     def evaluate(self, x: Array, batch: int) -> Evaluation:
         """The same with its derivatives in x: the score is s W', the curvature the diagonal of W H W'."""
@@ -116,19 +125,14 @@ class MixtureModel(DensityModel):
             "weight": np.array([part.weight for part in self.parts]),  # [i]
             "mean": np.stack([part.whitening.mean for part in self.parts]),  # [i, d]
             "W": np.stack([part.whitening.W for part in self.parts]),  # [i, d, d]
-            "log_z": np.array([part.log_z for part in self.parts]),  # [i, 3]: value, stderr, bias bound
+            "log_z": np.array([part.log_z[:3] for part in self.parts]),  # [i, 3]: value, stderr, bias bound
         }
         for i, part in enumerate(self.parts):
             named |= {f"component{i}.{name}": array for name, array in part.model.arrays().items()}
         return named
 
     def settings(self) -> dict[str, Any]:
-        models = [part.model for part in self.parts]
-        return {
-            "components": [
-                {"class": f"{type(m).__module__}.{type(m).__qualname__}", "settings": m.settings()} for m in models
-            ]
-        }
+        return {"components": [part.settings() for part in self.parts]}
 
     @classmethod
     def restore(cls, settings: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
@@ -137,7 +141,8 @@ class MixtureModel(DensityModel):
             prefix = f"component{i}."
             own = {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
             model = _component_class(entry["class"]).restore(entry["settings"], own)
-            log_z = LogZ(*map(float, arrays["log_z"][i]))
+            value, stderr, bias_bound = map(float, arrays["log_z"][i])
+            log_z = LogZ(value, stderr, bias_bound, entry["log_z_status"])
             parts.append(Part(float(arrays["weight"][i]), Whitening(arrays["mean"][i], arrays["W"][i]), model, log_z))
         return cls(tuple(parts))
 

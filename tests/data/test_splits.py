@@ -1,0 +1,130 @@
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from dkef.data.card import card, marginals
+from dkef.data.prepare import prepare
+from dkef.data.settings import Dataset, Preprocessing
+from dkef.data.source import RawTable, Removed
+from dkef.data.splits import Splits, read_provenance, read_splits, write_splits
+from dkef.errors import DkefError
+from dkef.models.gaussian import GaussianModel
+from dkef.streams import rng_for
+
+
+def made_up(whiten: bool = True, d: int = 3) -> Splits:
+    rng = rng_for("test", "splits")
+    x = rng.standard_normal((400, d)) @ rng.standard_normal((d, d)) * 10.0 ** np.arange(d)
+    table = RawTable(x, tuple(f"c{i}" for i in range(d)), (Removed("column", "label", "not a measurement"),))
+    dataset = Dataset("Made up", None, Preprocessing(whiten=whiten), subset_of="Everything")
+    return prepare(table, dataset, lambda purpose: rng_for(purpose, "made up", 0))
+
+
+def test_a_splits_file_gives_back_what_was_written(tmp_path: Path) -> None:
+    splits = made_up()
+    write_splits(tmp_path / "seed0.h5", splits, {"config": {"seed": 0}})
+    again = read_splits(tmp_path / "seed0.h5")
+    for name in ("train", "valid", "test", "train_rows", "valid_rows", "test_rows"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(splits, name))
+    np.testing.assert_array_equal(again.whitening.W, splits.whitening.W)
+    np.testing.assert_array_equal(again.whitening.mean, splits.whitening.mean)
+    for name in ("title", "columns", "removed", "digest", "subset_of", "whitened"):
+        assert getattr(again, name) == getattr(splits, name)
+    assert read_provenance(tmp_path / "seed0.h5")["config"] == {"seed": 0}
+
+
+def test_equal_splits_are_equal_bytes(tmp_path: Path) -> None:
+    for name in ("a.h5", "b.h5"):
+        write_splits(tmp_path / name, made_up(), {})
+    assert (tmp_path / "a.h5").read_bytes() == (tmp_path / "b.h5").read_bytes()
+
+
+def test_train_valid_and_test_are_top_level_arrays(tmp_path: Path) -> None:
+    write_splits(tmp_path / "x.h5", made_up(), {})
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert {"train", "valid", "test"} <= set(file)
+        assert file["train"].dtype == np.float64
+
+
+def test_a_bad_splits_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(DkefError, match=r"none\.h5 does not exist; `snakemake"):
+        read_splits(tmp_path / "none.h5")
+    write_splits(tmp_path / "x.h5", made_up(), {})
+    whole = (tmp_path / "x.h5").read_bytes()
+    (tmp_path / "x.h5").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DkefError, match="is not a whole splits file"):
+        read_splits(tmp_path / "x.h5")
+    (tmp_path / "x.h5").write_text("nothing of the kind")
+    with pytest.raises(DkefError, match="is not a whole splits file"):
+        read_splits(tmp_path / "x.h5")
+
+
+def test_a_flipped_bit_in_the_rows_is_noticed(tmp_path: Path) -> None:
+    splits = made_up()
+    write_splits(tmp_path / "x.h5", splits, {})
+    data = bytearray((tmp_path / "x.h5").read_bytes())
+    place = data.find(splits.train[5].tobytes())
+    assert place > 0
+    data[place] ^= 1
+    (tmp_path / "x.h5").write_bytes(bytes(data))
+    with pytest.raises(DkefError, match="is not a whole splits file"):
+        read_splits(tmp_path / "x.h5")
+
+
+def test_log_det_takes_a_log_likelihood_to_raw_units() -> None:
+    splits = made_up()
+    x = splits.whitening.invert(splits.test)
+    raw = GaussianModel.fit(splits.whitening.invert(splits.train)).log_density(x)
+    whitened = GaussianModel.fit(splits.train).log_density(splits.test)
+    # The same Gaussian in two systems of units: equal but for rounding times the condition number (about 1e3).
+    np.testing.assert_allclose(whitened + splits.whitening.log_det, raw, rtol=1e-8)
+
+
+def test_whitening_inverts() -> None:
+    splits = made_up()
+    x = splits.whitening.invert(splits.train)
+    np.testing.assert_allclose(splits.whitening.apply(x), splits.train, atol=1e-9)
+
+
+def test_raw_splits_have_the_identity_as_whitening() -> None:
+    splits = made_up(whiten=False)
+    np.testing.assert_array_equal(splits.whitening.W, np.eye(3))
+    assert splits.whitening.log_det == 0
+    np.testing.assert_array_equal(splits.whitening.invert(splits.test), splits.test)
+
+
+def test_card_counts_rows_and_gives_the_condition_number() -> None:
+    splits = made_up()
+    facts = card(splits)
+    assert (facts.rows, facts.train, facts.valid, facts.test) == (400, 324, 36, 40)
+    assert facts.removed == splits.removed
+    assert facts.subset_of == "Everything"
+    assert facts.shared_rows == 0
+    covariance = np.cov(splits.whitening.invert(splits.train), rowvar=False)
+    assert facts.condition_number == pytest.approx(np.linalg.cond(covariance), rel=1e-6)
+
+
+def test_card_counts_test_rows_that_are_also_training_rows() -> None:
+    x = np.repeat(rng_for("test", "twins").standard_normal((50, 2)), 2, axis=0)
+    table = RawTable(x, ("a", "b"))
+    splits = prepare(table, Dataset("Twins", None), lambda purpose: rng_for(purpose, "twins", 0))
+    by_hand = sum(any((row == other).all() for other in splits.train) for row in splits.test)
+    assert card(splits).shared_rows == by_hand > 0
+
+
+def test_marginals_are_densities_of_the_training_rows() -> None:
+    splits = made_up(d=4)
+    found = marginals(splits, coordinates=3, bins=10)
+    assert found.labels == ("component 1", "component 2", "component 3")
+    widths = np.diff(found.edges, axis=1)
+    np.testing.assert_allclose((found.singles * widths).sum(axis=1), 1)
+    area = widths[0][:, None] * widths[2]
+    assert (found.pairs[0, 2] * area).sum() == pytest.approx(1)
+    # Summing a pair over its second coordinate gives the first's histogram, but for rows in the other's cut tails.
+    np.testing.assert_allclose((found.pairs[0, 2] * area).sum(axis=1), found.singles[0] * widths[0], atol=0.02)
+
+
+def test_marginals_of_raw_rows_carry_the_column_names() -> None:
+    assert marginals(made_up(whiten=False)).labels == ("c0", "c1", "c2")

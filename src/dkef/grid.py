@@ -80,14 +80,13 @@ def kernel_of(model: DensityModel, positions: Array, points: Array) -> Array | N
     return scaled
 
 
-def between_modes(truth: Distribution | None, points: Array) -> Array | None:
-    """Which points lie in the middle half of the way between the two components of a planar normal mixture."""
+def mode_regions(truth: Distribution | None, points: Array) -> dict[str, Array]:
+    """For a planar mixture of two normals: the middle half of the way between its modes, and the first one's side."""
     if not (isinstance(truth, NormalMixture) and truth.dimension == 2 and len(truth.weights) == 2):
-        return None
+        return {}
     start, end = truth.means
     way = (points - start) @ (end - start) / float((end - start) @ (end - start))
-    inside: Array = (way > 0.25) & (way < 0.75)
-    return inside
+    return {"between_modes": (way > 0.25) & (way < 0.75), "first_mode": way < 0.5}
 
 
 def outside_truth(log_truth: Array, log_cell: float) -> Array:
@@ -100,10 +99,10 @@ def outside_truth(log_truth: Array, log_cell: float) -> Array:
     return outside
 
 
-def masses(log_p: Array, log_cell: float, regions: Mapping[str, Array | None]) -> dict[str, float]:
+def masses(log_p: Array, log_cell: float, regions: Mapping[str, Array]) -> dict[str, float]:
     """Share of the model's mass on the grid that lies in each region."""
     total = logsumexp(log_p)
-    shares = {name: np.exp(logsumexp(log_p[mask]) - total) for name, mask in regions.items() if mask is not None}
+    shares = {name: np.exp(logsumexp(log_p[mask]) - total) for name, mask in regions.items()}
     return {name: float(share) for name, share in shares.items()}
 
 
@@ -124,7 +123,7 @@ def on_grid(
     used = grid_log_z if known is None else known
     shape, corner = (len(axis),) * d, np.ix_(*[np.flatnonzero(keep)] * d)
     arrays = {"axis": axis[keep], "log_density": (log_p - used).reshape(shape)[corner]}
-    regions: dict[str, Array | None] = {"between_modes": between_modes(truth, points)}
+    regions = mode_regions(truth, points)
     facts: dict[str, Any] = {
         "log_z": used,
         "log_z_from": "model" if model.normalised else "quadrature" if log_z is None else "samples",

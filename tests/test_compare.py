@@ -126,19 +126,29 @@ def test_an_unnormalised_model_gets_its_likelihood_from_log_z_with_the_bound(cel
     assert table.value["log_z_bias_bound"] == table.value["log_likelihood_bias_bound"] == 0.01
 
 
-def test_what_the_normaliser_could_not_do_becomes_a_status(cell: Path) -> None:
+def test_the_doubts_of_the_normaliser_go_with_every_number_that_rests_on_it(cell: Path) -> None:
     x = rng_for("test", "compare").standard_normal((N, D))
     write_evaluation(cell / "evaluation.h5", x, 0.3, normalised=False)
-    (cell / "log_z.json").write_text(json.dumps(LOG_Z | {"log_z_bias_bound": None, "status": "rho is above 1/2"}))
+    doubt = {"status": "untrusted: effective sample size 4 of 1e+06", "log_z_bias_bound": None}
+    (cell / "log_z.json").write_text(json.dumps(LOG_Z | doubt | {"bound_condition": "rho is 0.6, not below 1/2"}))
     table = run(cell, "--log-z", str(cell / "log_z.json"))
-    assert math.isnan(table.value["log_z_bias_bound"])
-    assert table.status["log_z_bias_bound"] == "invalid: log_z_bias_bound is None (normaliser: rho is above 1/2)"
-    assert table.value["log_z"] == 1.5
-    missing = run(cell)
+    for metric in ("log_likelihood", "log_likelihood_raw", "log_z"):
+        assert table.status[metric] == doubt["status"]
+        assert math.isfinite(table.value[metric])
+    for metric in ("log_likelihood_bias_bound", "log_z_bias_bound"):
+        assert table.status[metric] == "undefined: rho is 0.6, not below 1/2"
+        assert math.isnan(table.value[metric])
+    assert table.status["score_loss"] == "ok"
+
+
+def test_without_log_z_an_unnormalised_model_has_no_likelihood_but_all_else(cell: Path) -> None:
+    x = rng_for("test", "compare").standard_normal((N, D))
+    write_evaluation(cell / "evaluation.h5", x, 0.3, normalised=False)
+    table = run(cell)
     for metric in ("log_likelihood", "log_likelihood_raw", "log_likelihood_bias_bound", "log_z", "log_z_bias_bound"):
-        assert math.isnan(missing.value[metric])
-        assert missing.status[metric] == "undefined: no log Z was given"
-    assert missing.status["score_loss"] == "ok"
+        assert math.isnan(table.value[metric])
+        assert table.status[metric] == "undefined: no log Z was given"
+    assert table.status["score_loss"] == "ok"
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -155,7 +165,7 @@ def test_scores_that_are_not_finite_leave_a_status_a_count_and_a_log_line(
         assert math.isnan(table.value[metric])
         assert math.isnan(table.stderr[metric])
         assert table.status[metric] == "invalid: 3 of 60 scores not finite"
-        assert f"set, made, seed 3: no {metric}: invalid: 3 of 60 scores not finite" in caplog.text
+        assert f"set, made, seed 3: {metric} invalid: 3 of 60 scores not finite" in caplog.text
     assert table.status["log_likelihood"] == "ok"
 
 

@@ -58,6 +58,7 @@ def test_log_likelihood_subtracts_log_z_adds_the_determinant_and_joins_both_erro
     assert plain.stderr is not None
     assert shifted.stderr == pytest.approx(math.sqrt(plain.stderr**2 + 0.09), rel=1e-12)
     assert log_likelihood(log_density, Estimate(5.0, None)).stderr is None  # an unknown error is not zero
+    assert log_likelihood(log_density, Estimate(5.0, 0.3, "untrusted: why")).status == "untrusted: why"
 
 
 def test_raw_units_undo_the_whitening_of_a_gaussian() -> None:

@@ -57,7 +57,7 @@ def main() -> None:
         outcomes = judge.outcomes()
     for outcome in outcomes:
         if outcome.status != "ok":
-            log.warning("%s, %s, seed %d: no %s: %s", dataset, name, seed, outcome.metric, outcome.status)
+            log.warning("%s, %s, seed %d: %s %s", dataset, name, seed, outcome.metric, outcome.status)
     inputs = [model.record, reference.record if reference else {}, normaliser or {}]
     cell = {"dataset": dataset, "model": name, "seed": seed}
     origin = {"config_digest": digest_behind(config, *inputs), "code_version": code_version()}

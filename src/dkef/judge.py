@@ -31,7 +31,7 @@ class UnavailableError(DkefError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """One metric: status "ok" and a value, or no value and a status that says why."""
+    """One metric: a value with status "ok" or "untrusted: why", or no value and a status that says why."""
 
     metric: str
     value: float | None
@@ -87,7 +87,7 @@ class Judge:
             return Outcome(name, None, None, str(error))
         except NotFiniteError as error:
             return Outcome(name, None, None, f"invalid: {error}")
-        return Outcome(name, estimate.value, estimate.stderr, "ok")
+        return Outcome(name, estimate.value, estimate.stderr, estimate.status)
 
     def _likelihoods(self) -> dict[str, Callable[[], Estimate]]:
         log_density = self.model.log_density
@@ -124,20 +124,20 @@ class Judge:
         return truth
 
     def _log_z(self) -> Estimate:
-        stderr = (self.normaliser or {}).get("log_z_stderr")
-        return Estimate(self._normaliser("log_z"), None if stderr is None else float(stderr))
+        return self._normaliser_says("log_z", "log_z_stderr", "status")
 
     def _bias_bound(self) -> Estimate:
-        return Estimate(self._normaliser("log_z_bias_bound"))
+        return self._normaliser_says("log_z_bias_bound", None, "bound_condition")
 
-    def _normaliser(self, key: str) -> float:
-        """A number of log_z.json; where it is missing or not finite, the normaliser's status says why."""
+    def _normaliser_says(self, key: str, stderr_key: str | None, reason_key: str) -> Estimate:
+        """A number of log_z.json with the normaliser's own verdict; where there is none, the reason it gives."""
         if self.normaliser is None:
             raise UnavailableError("undefined: no log Z was given")
         number = self.normaliser.get(key)
         if number is None or not math.isfinite(number):
-            raise UnavailableError(f"invalid: {key} is {number} (normaliser: {self.normaliser.get('status')})")
-        return float(number)
+            raise UnavailableError(f"undefined: {self.normaliser.get(reason_key, f'{key} is {number}')}")
+        stderr = self.normaliser.get(stderr_key) if stderr_key else None
+        return Estimate(float(number), None if stderr is None else float(stderr), str(self.normaliser["status"]))
 
     def _fssd(self) -> Estimate:
         found = fssd(self.yardstick.x, self.model.score, *self._kernel(), self.settings.block_rows)

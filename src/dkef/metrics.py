@@ -45,10 +45,11 @@ class NotFiniteError(DkefError):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its standard error, None where there is none to speak of."""
+    """A value, its standard error where there is one, and "ok" or the doubt that comes with it."""
 
     value: float
     stderr: float | None = None
+    status: str = "ok"
 
 
 def require_finite(what: str, values: Array) -> None:
@@ -85,10 +86,12 @@ def fisher_divergence(score: Array, true_score: Array) -> Estimate:
 def log_likelihood(log_density: Array, log_z: Estimate | None = None, log_det: float = 0.0) -> Estimate:
     """Mean of log density - log Z + log_det over the test points [n].
 
-    log_z: the normaliser's estimate, None for a normalised model; its error is independent of the test points'.
+    log_z: the normaliser's estimate, None for a normalised model; its error is independent of the test points', and
+    a doubt about it is one about the likelihood.
     log_det: log |det W| turns a likelihood of whitened rows into one of raw rows.
     """
     mean = mean_over_points("log densities", log_density)
-    shift = log_det - (log_z.value if log_z else 0.0)
-    errors = [e for e in (mean.stderr, log_z.stderr if log_z else 0.0) if e is not None]
-    return Estimate(mean.value + shift, math.hypot(*errors) if len(errors) == 2 else None)
+    log_z = log_z or Estimate(0.0, 0.0)
+    errors = [error for error in (mean.stderr, log_z.stderr) if error is not None]
+    stderr = math.hypot(*errors) if len(errors) == 2 else None
+    return Estimate(mean.value - log_z.value + log_det, stderr, log_z.status)

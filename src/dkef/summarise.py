@@ -18,14 +18,14 @@ from dkef.metrics import COLUMNS, METRICS
 from dkef.models.protocol import Array
 from dkef.tables import as_numbers, concatenate, write_table
 
-OUTCOMES = ("ok", "diverged", "invalid", "undefined")
+OUTCOMES = ("ok", "untrusted", "diverged", "invalid", "undefined")
 INTERVAL = ("interval_low", "interval_high", "interval_coverage")
 SUMMARY_COLUMNS = (
     *("dataset", "model", "metric", "median", *INTERVAL),
     *("runs", *(f"runs_{outcome}" for outcome in OUTCOMES)),
 )
 TEST_COLUMNS = (
-    *("dataset", "metric", "model", "reference", "pairs", "seeds_without_pair"),
+    *("dataset", "metric", "model", "reference", "pairs", "pairs_untrusted", "seeds_without_pair"),
     *("median_difference", *INTERVAL, "p_value", "better", "status"),
 )
 # Differences in raw units equal those in whitened ones.
@@ -43,11 +43,14 @@ def gather(paths: list[Path]) -> pd.DataFrame:
 
 
 def summary_rows(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """One row for each (dataset, model, metric): the median over the runs that have a value, and how many have none."""
+    """One row for each (dataset, model, metric): the median over the runs that have a value, and how all runs ended.
+
+    Untrusted values take part, ok and untrusted ones together stand behind the median; the others have no value.
+    """
     for key, runs in table.groupby(["dataset", "model", "metric"], sort=False):
         outcomes = runs["status"].str.partition(":")[0]
         counts = {f"runs_{outcome}": int((outcomes == outcome).sum()) for outcome in OUTCOMES}
-        values = runs.loc[outcomes == "ok", "number"].to_numpy()
+        values = runs["number"].dropna().to_numpy()
         names = dict(zip(("dataset", "model", "metric"), key, strict=True))
         yield names | interval_cells("median", values) | {"runs": len(runs)} | counts
 
@@ -56,28 +59,33 @@ def paired_rows(table: pd.DataFrame, references: Mapping[str, str | None]) -> It
     """One row for each (dataset, metric, model): the model minus the reference, seed by seed."""
     for (dataset, metric), rows in table[table["metric"].isin(PAIRED)].groupby(["dataset", "metric"], sort=False):
         reference = references.get(dataset)
-        values = rows.pivot(index="seed", columns="model", values="number")  # noqa: PD010 - averages nothing
+        # pivot, unlike pivot_table, refuses to average.
+        values = rows.pivot(index="seed", columns="model", values="number")  # noqa: PD010
+        statuses = rows.pivot(index="seed", columns="model", values="status")  # noqa: PD010
+        doubts = statuses.apply(lambda column: column.str.startswith("untrusted").eq(True))
         if reference not in values:
             continue
         for model in values.columns.drop(reference):
-            differences = values[model] - values[reference]
+            differences = (values[model] - values[reference]).dropna()
             names = {"dataset": dataset, "metric": metric, "model": model, "reference": reference}
-            yield names | paired_test(differences, more_is_better=bool(METRICS[metric]))
+            yield names | {
+                "pairs": len(differences),
+                "seeds_without_pair": len(values) - len(differences),
+                "pairs_untrusted": int((doubts[model] | doubts[reference])[differences.index].sum()),
+                **paired_test(differences.to_numpy(), more_is_better=bool(METRICS[metric])),
+            }
 
 
-def paired_test(differences: pd.Series, more_is_better: bool) -> dict[str, Any]:
-    """Median difference, interval and p-value over the seeds at which both models have a value.
+def paired_test(differences: Array, more_is_better: bool) -> dict[str, Any]:
+    """Median of the differences [n] of a model from the reference, its interval, and the signed-rank p-value.
 
     As in Wilcoxon's own test, differences of exactly zero say nothing about the sign and are left out of the p-value.
     """
-    pairs = differences.dropna().to_numpy()
-    cells = interval_cells("median_difference", pairs)
+    cells = interval_cells("median_difference", differences)
     median = cells["median_difference"]
-    moved = pairs[pairs != 0]
+    moved = differences[differences != 0]
     enough = len(moved) >= FEWEST_PAIRS
     return cells | {
-        "pairs": len(pairs),
-        "seeds_without_pair": len(differences) - len(pairs),
         "p_value": signed_rank_p_value(moved) if enough else None,
         "better": ("model" if (median > 0) == more_is_better else "reference") if median else None,
         "status": "ok" if enough else f"undefined: {len(moved)} seeds differ, p below 0.05 needs {FEWEST_PAIRS}",

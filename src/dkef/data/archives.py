@@ -10,11 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from dkef.data.delimited import looks_like_html
 from dkef.data.download import UnavailableError
 
 
 def extract(archive: Path, member: str, target: Path, compress: bool = False) -> None:
     """Write a member to `target`, through gzip if `compress`."""
+    with open(archive, "rb") as file:
+        if looks_like_html(file.read(512)):
+            raise UnavailableError("sends a web page instead of an archive")
     try:
         with _open_member(archive, member) as source, open(target, "wb") as file:
             if compress:
@@ -24,7 +28,8 @@ def extract(archive: Path, member: str, target: Path, compress: bool = False) ->
             else:
                 shutil.copyfileobj(source, file, 1 << 20)
     except (zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError) as error:
-        raise UnavailableError(f"sends a damaged archive ({error})") from None
+        first = str(error).partition("\n")[0]
+        raise UnavailableError(f"sends a damaged archive ({first})") from None
 
 
 @contextmanager

@@ -106,7 +106,9 @@ def parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(action.__name__, help=summary, description=f"{summary}.")
         sub.set_defaults(action=action)
         sub.add_argument("--model", type=Path, required=True, help="model file, from the train stage")
-        sub.add_argument("--threads", type=int, default=1, help="changes the time, never the result (default: 1)")
+        sub.add_argument(
+            "--threads", type=whole_number, default=1, help="changes the time, never the result (default: 1)"
+        )
         if from_workflow:
             sub.add_argument("--config", required=True, help="canonical JSON: dataset, model, seed, normaliser")
             sub.add_argument("--out", type=Path, required=True, help="JSON file to write")

@@ -138,8 +138,8 @@ def moments(log_mean: float, relative_spread: float, n: int = 1000) -> Moments:
         (Stages(moments(0, 1), moments(0.5, 1), moments(0, 1)), "bound_z run differs by 0.5 nats"),
         (Stages(moments(-0.5, 1), moments(0, 1), moments(0, 1)), "variance run differs by 0.5 nats"),
         (
-            Stages(moments(0, 1), moments(0, 1), replace(moments(0, 1), log_max=math.log(100))),
-            "one sample makes 10% of Z",
+            Stages(moments(0, 1), moments(0, 1), replace(moments(0, 1), log_max=math.log(40))),
+            "one sample makes 0.04 of Z and 80% of the sum of squares",
         ),
     ],
 )

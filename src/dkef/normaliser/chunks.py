@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,15 @@ def clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
+def _rounds(most: int, tolerance: float | None) -> Iterator[int]:
+    """How many chunks to have before each look at the bound: 1, 2, 4, ... and all; all at once without a tolerance."""
+    chunks = most if tolerance is None else 1
+    while chunks < most:
+        yield chunks
+        chunks *= 2
+    yield most
+
+
 class ChunkRun:
     """The chunks of one model: computes one, finds finished ones in a folder, puts them together."""
 
@@ -110,29 +119,24 @@ class ChunkRun:
             write_json(pilot_file, self.pilot())
         pilot = self._read_pilot(pilot_file)
         budget = {stage: self.settings.chunks(stage) for stage in LONG_STAGES}
-        tolerance = self.settings.tolerance
-        round_chunks = max(budget.values()) if tolerance is None else 1
-        while True:
-            counts = {stage: min(round_chunks, most) for stage, most in budget.items()}
-            files = self._complete(folder, counts)
-            spent = counts == budget
-            if tolerance is None:
-                return self.merge(pilot_file, files)
-            reached = self._bound_below(tolerance, pilot, files)
-            if reached or spent:
-                return self.merge(pilot_file, files, "tolerance" if reached else "budget")
-            round_chunks *= 2
+        for most in _rounds(max(budget.values()), self.settings.tolerance):
+            files = self._complete(folder, {stage: min(most, chunks) for stage, chunks in budget.items()})
+            if self._tolerance_reached(pilot, files):
+                return self.merge(pilot_file, files, "tolerance")
+        return self.merge(pilot_file, files, "samples" if self.settings.tolerance is None else "budget")
 
-    def _bound_below(self, tolerance: float, pilot: Pilot, files: dict[str, list[Path]]) -> bool:
+    def _tolerance_reached(self, pilot: Pilot, files: dict[str, list[Path]]) -> bool:
+        if self.settings.tolerance is None:
+            return False
         variance, bound_z = (self._merge_stage(stage, files[stage]) for stage in ("variance", "bound_z"))
         n = len(files["z"]) * self.settings.chunk_samples
         try:
             found = bound(pilot, variance, bound_z, n)
         except BoundError as failure:
-            self.log.info("%.3g samples: no bound yet: %s", n, failure)
-            return pilot.log_a is None  # more samples cannot help
+            self.log.info("%.3g samples: no bound: %s", n, failure)
+            return False
         self.log.info("%.3g samples: bound %.3g nats", n, found)
-        return found < tolerance
+        return found < self.settings.tolerance
 
     def _complete(self, folder: Path, counts: dict[str, int]) -> dict[str, list[Path]]:
         """Compute what is missing of the first chunks of each stage; returns all their files."""

@@ -63,7 +63,9 @@ def doubts(stages: Stages) -> list[str]:
     if z.effective_sample_size < LEAST_EFFECTIVE:
         found.append(f"effective sample size {z.effective_sample_size:.3g} of {z.count:.3g}")
     if z.largest_square_share > LARGEST_SQUARE_SHARE:
-        found.append(f"one sample makes {z.largest_share:.2g} of Z and {z.largest_square_share:.0%} of its variance")
+        found.append(
+            f"one sample makes {z.largest_share:.2g} of Z and {z.largest_square_share:.0%} of the sum of squares"
+        )
     for name, other in (("variance", stages.variance), ("bound_z", stages.bound_z)):
         gap = abs(z.log_mean - other.log_mean)
         if gap > DISAGREEMENT * math.hypot(z.stderr, other.stderr) + 1e-9:  # rounding of equal weights is no doubt

@@ -1,0 +1,141 @@
+"""Chunk files: computed once, merged in any order, resumed after a kill."""
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dkef.errors import DkefError
+from dkef.models.kef_parameters import KefParameters
+from dkef.normaliser.chunks import ChunkRun, clock
+from dkef.normaliser.estimate import estimate
+from dkef.settings import Normaliser
+from tests.normaliser.examples import random_kef
+
+NAME = ("toy", "dkef", 0)
+SETTINGS = Normaliser(samples=3000, bound_samples=2000, pilot_samples=2000, chunk_samples=1000)
+LOG = logging.getLogger("test")
+
+
+class CountingRun(ChunkRun):
+    """Notes the chunks it computes, and can be killed before a given one."""
+
+    def __init__(
+        self, settings: Normaliser = SETTINGS, parameters: KefParameters | None = None, die_at: int | None = None
+    ) -> None:
+        super().__init__(parameters or random_kef(), settings, NAME, 1, LOG)
+        self.computed: list[tuple[str, int]] = []
+        self.die_at = die_at
+
+    def chunk(self, stage: str, number: int, *args: Any) -> dict[str, Any]:
+        if len(self.computed) == self.die_at:
+            raise KeyboardInterrupt
+        self.computed.append((stage, number))
+        return super().chunk(stage, number, *args)
+
+
+def test_a_folder_of_chunks_gives_the_estimate_in_memory(tmp_path):
+    assert CountingRun().in_folder(tmp_path) == estimate(random_kef(), SETTINGS, NAME)
+
+
+def test_going_from_three_chunks_to_five_computes_exactly_two(tmp_path):
+    CountingRun().in_folder(tmp_path)
+    more = CountingRun(replace(SETTINGS, samples=5000))
+    record = more.in_folder(tmp_path)
+    assert more.computed == [("z", 3), ("z", 4)]
+    assert record["samples"] == 5000
+    assert record == CountingRun(replace(SETTINGS, samples=5000)).in_folder(tmp_path / "fresh")
+
+
+@pytest.mark.parametrize("die_at", [0, 1, 4, 6])
+def test_a_killed_and_resumed_run_equals_an_undisturbed_one(tmp_path, die_at):
+    whole = CountingRun()
+    undisturbed = whole.in_folder(tmp_path / "undisturbed")
+    killed = CountingRun(die_at=die_at)
+    with pytest.raises(KeyboardInterrupt):
+        killed.in_folder(tmp_path / "killed")
+    resumed = CountingRun()
+    assert resumed.in_folder(tmp_path / "killed") == undisturbed
+    assert killed.computed + resumed.computed == whole.computed
+    for path in sorted((tmp_path / "undisturbed").iterdir()):
+        assert (tmp_path / "killed" / path.name).read_bytes() == path.read_bytes()
+
+
+def test_files_are_merged_alike_in_any_order(tmp_path):
+    run = CountingRun()
+    run.in_folder(tmp_path)
+    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    backwards = {stage: paths[::-1] for stage, paths in files.items()}
+    assert run.merge(tmp_path / "pilot.json", files) == run.merge(tmp_path / "pilot.json", backwards)
+
+
+def test_chunks_of_another_model_or_size_are_computed_again(tmp_path):
+    CountingRun().in_folder(tmp_path)
+    other = CountingRun(parameters=random_kef(seed=1))
+    other.in_folder(tmp_path)
+    assert len(other.computed) == 7
+    smaller = CountingRun(replace(SETTINGS, chunk_samples=500), parameters=random_kef(seed=1))
+    assert smaller.in_folder(tmp_path)["samples"] == 3000
+    assert len(smaller.computed) == 6 + 4 + 4
+
+
+def edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parameters": "another"}, "parameters 'another'"),
+        ({"stage": "variance"}, "stage 'variance'"),
+        ({"chunk": 0}, "second time"),
+        ({"chunk": 7}, "gaps"),
+        ({"count": 10}, "count 10"),
+    ],
+)
+def test_wrong_chunks_are_refused_with_a_sentence(tmp_path, changes, message):
+    run = CountingRun()
+    run.in_folder(tmp_path)
+    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    edit(files["z"][2], **changes)
+    with pytest.raises(DkefError, match=message):
+        run.merge(tmp_path / "pilot.json", files)
+
+
+def test_a_reached_tolerance_stops_the_run_before_the_budget(tmp_path):
+    generous = CountingRun(replace(SETTINGS, samples=64_000, bound_samples=64_000, tolerance=1.0))
+    record = generous.in_folder(tmp_path)
+    assert record["stopped"] == "tolerance"
+    assert record["log_z_bias_bound"] < 1.0
+    assert record["samples"] == 1000
+    tighter = CountingRun(replace(SETTINGS, samples=64_000, bound_samples=64_000, tolerance=3e-5))
+    record = tighter.in_folder(tmp_path)
+    assert record["stopped"] == "tolerance"
+    assert record["log_z_bias_bound"] < 3e-5
+    assert 1000 < record["samples"] < 64_000
+    assert ("z", 0) not in tighter.computed  # found in the folder
+
+
+def test_a_spent_budget_is_told(tmp_path):
+    record = CountingRun(replace(SETTINGS, tolerance=1e-9)).in_folder(tmp_path)
+    assert record["stopped"] == "budget"
+    assert (record["samples"], record["variance_samples"]) == (3000, 2000)
+
+
+def test_without_a_bound_the_budget_is_spent(tmp_path):
+    linear = random_kef(kind="linear", alpha_scale=0.02)
+    record = CountingRun(replace(SETTINGS, tolerance=0.01), linear).in_folder(tmp_path)
+    assert record["stopped"] == "budget"
+    assert record["samples"] == 3000
+
+
+def test_settings_round_samples_up_to_whole_chunks():
+    assert [SETTINGS.chunks(stage) for stage in ("variance", "bound_z", "z")] == [2, 2, 3]
+    assert replace(SETTINGS, samples=3001).chunks("z") == 4
+
+
+def test_time_left_reads_like_a_clock():
+    assert clock(3 * 3600 + 7 * 60 + 5.4) == "3:07:05"

@@ -152,12 +152,10 @@ def scales_inputs() -> Inputs:
 
 
 def trace(best: float, n: int, rng: np.random.Generator) -> pd.DataFrame:
-    """A validation loss that falls, with noise and a few spikes, and a second phase."""
+    """A validation loss that falls, with noise and a few spikes."""
     steps = np.arange(n)
     loss = best * (1 - np.exp(-steps / (n / 8))) + 0.02 * abs(best) * rng.standard_t(2, n)
-    first = pd.DataFrame({"phase": 1, "iteration": steps, "validation_score": loss})
-    second = pd.DataFrame({"phase": 2, "iteration": n + np.arange(50), "validation_score": best * 1.01})
-    return pd.concat([first, second], ignore_index=True)
+    return pd.DataFrame({"iteration": steps, "validation_loss": loss})
 
 
 def trace_inputs(figure: str) -> Inputs:
@@ -191,3 +189,26 @@ def ablation_inputs() -> Inputs:
     metrics = source.assign(model=source["model"].map(dict(zip(("dkef", "kef_g", "maf"), variants, strict=True))))
     entries = tuple(entry(name, variants, 5, False) for name in ("redwine", "parkinsons"))
     return Inputs(Request("ablation_noise", "made_up", "Noise in training", entries), metrics, summary_of(metrics))
+
+
+def sensitivity_inputs() -> Inputs:
+    """Two sets, five models, five bandwidths, two numbers of locations."""
+    rng = rng_for("made-up sensitivity")
+    models = ("gaussian", "made", "maf", "kef_g", "dkef")
+    rows, orders = [], []
+    for dataset in ("redwine", "parkinsons"):
+        for factor in (0.25, 0.5, 1.0, 2.0, 4.0):
+            for locations in (20, 100):
+                for seed in range(3):
+                    orders.append({"dataset": dataset, "seed": seed, "bandwidth_factor": factor, "locations": locations,
+                                   "tau_fssd_ksd": rng.uniform(0.4, 1.0)})  # fmt: skip
+            for i, model in enumerate(models):
+                for statistic, locations in (("fssd2", 20), ("fssd2", 100), ("ksd2", np.nan)):
+                    rows.append({
+                        "dataset": dataset, "model": model, "seed": 0, "statistic": statistic, "status": "ok",
+                        "bandwidth_factor": factor, "locations": locations, "stderr": 0.001,
+                        "value": 0.01 * factor * (len(models) - 1.2 - i) * rng.uniform(0.8, 1.2),
+                    })  # fmt: skip
+    entries = tuple(entry(name, models, 3, False) for name in ("redwine", "parkinsons"))
+    request = Request("sensitivity", "made_up", "", entries)
+    return Inputs(request, sensitivity=pd.DataFrame(rows), agreement=pd.DataFrame(orders))

@@ -59,10 +59,10 @@ def plain_summary(values: Values) -> pd.DataFrame:
         good = [value for value in numbers if value == value]
         rows.append({
             "dataset": d, "model": m, "metric": metric, "median": median(good) if good else NOT_A_NUMBER,
-            "runs": len(numbers), "runs_ok": len(good), "runs_diverged": 0, "runs_invalid": len(numbers) - len(good),
+            "runs": len(numbers), "runs_ok": len(good), "runs_untrusted": 0, "runs_diverged": 0,
+            "runs_invalid": len(numbers) - len(good),
         })  # fmt: skip
-    columns = ["dataset", "model", "metric", "median", "runs", "runs_ok", "runs_diverged", "runs_invalid"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=list(rows[0]) if rows else ["dataset", "model", "metric"])
 
 
 def around(level: float) -> list[float]:

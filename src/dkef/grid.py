@@ -56,6 +56,7 @@ KERNEL_POSITIONS = {
     2: np.stack(np.meshgrid(*[np.linspace(-5, 5, 4)] * 2, indexing="xy"), axis=-1).reshape(-1, 2),  # Figure 2
 }
 KERNEL_STEP = {1: 1, 2: 2}  # the kernel is smooth: in the plane every second cell draws the same contour
+CLUSTER_ROWS = 3000
 HELD = 0.999  # "where the truth has almost no mass" is outside its densest region of this mass
 
 
@@ -176,6 +177,9 @@ def main() -> None:
     arrays, facts = on_grid(model, truth, log_z)
     if truth is not None:
         facts["true_log_likelihood"] = float(np.mean(truth.log_density(splits.test)))
+    if responsibilities := getattr(model, "responsibilities", None):  # a mixture on clusters: who owns which row
+        arrays["cluster_points"] = splits.train[:CLUSTER_ROWS]
+        arrays["cluster_labels"] = np.argmax(responsibilities(splits.train[:CLUSTER_ROWS]), axis=1)
     facts |= {key: config[key] for key in ("dataset", "model", "seed")}
     facts |= {"status": record["status"], "code_version": code_version()}
     log.info("%s", {key: facts[key] for key in ("log_z", "log_z_from", "grid_log_mass", "masses")})

@@ -11,7 +11,17 @@ from matplotlib.figure import Figure
 
 from dkef.errors import DkefError, run_stage
 from dkef.figures.catalogue import find
-from dkef.figures.inputs import Inputs, Request, read_grid, read_metrics, read_split, read_summary, read_trace
+from dkef.figures.inputs import (
+    Inputs,
+    Request,
+    read_agreement,
+    read_grid,
+    read_metrics,
+    read_sensitivity,
+    read_split,
+    read_summary,
+    read_trace,
+)
 from dkef.figures.look import STYLE
 from dkef.files import whole_file
 
@@ -32,6 +42,8 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
         grids=dict(read_grid(path) for path in args.grids),
         traces=dict(read_trace(path) for path in args.traces),
         splits=dict(read_split(path) for path in args.splits),
+        sensitivity=read_sensitivity(args.sensitivity) if args.sensitivity else empty.sensitivity,
+        agreement=read_agreement(args.agreement) if args.agreement else empty.agreement,
     )
 
 
@@ -58,7 +70,8 @@ def main() -> None:
     parser.add_argument("--figure", required=True, help="name of the figure, see dkef.figures.catalogue")
     parser.add_argument("--metrics", type=Path, help="metrics.csv")
     parser.add_argument("--summary", type=Path, help="summary.csv")
-    parser.add_argument("--claims", type=Path, help="claims.csv; no figure reads it yet")
+    parser.add_argument("--sensitivity", type=Path, help="sensitivity.csv, from the agreement stage")
+    parser.add_argument("--agreement", type=Path, help="agreement.csv, from the same stage")
     parser.add_argument("--grids", type=Path, nargs="*", default=[], help="grid.h5 of each cell")
     parser.add_argument("--traces", type=Path, nargs="*", default=[], help="trace.csv of each cell")
     parser.add_argument("--splits", type=Path, nargs="*", default=[], help="splits of each dataset and seed")

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -70,8 +71,9 @@ def _draw(inputs: Inputs, left_out: str, first: str) -> Figure:
     )
     footnotes(
         figure, inputs,
-        "Bars: median over valid runs; crosses: single runs; triangles: values beyond the panel.",
-        "Black lines: from a log-likelihood down by the bound on its bias (Proposition 1); \u2715 n: invalid runs.",
+        "Bars: median over runs with a value; crosses: single runs; circles and hatching: log Z not to be trusted.",
+        "Black lines: a log-likelihood less the bound on its bias (Proposition 1). Triangles: values beyond the panel. "
+        "\u2715 n: invalid runs.",
         y=0.008,
     )  # fmt: skip
     return figure
@@ -98,9 +100,9 @@ def name_models(axes: Axes, models: list[str], labels: bool) -> None:
 
 def panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], row: Row) -> None:
     """One metric of one dataset: a bar a model, a cross a run."""
-    values = {m: _valid(inputs, entry.name, m, row.metric) for m in models}
+    runs = {m: _with_value(inputs, entry.name, m, row.metric) for m in models}
     medians = {m: _median(inputs, entry.name, m, row.metric) for m in models}
-    everything = np.concatenate([*values.values(), np.empty(0)])
+    everything = np.concatenate([*(table["value"].to_numpy(dtype=float) for table in runs.values()), np.empty(0)])
     if everything.size == 0 and not any(_invalid(inputs, entry.name, m, row.metric) for m in models):
         nothing(axes, "no values")
         return
@@ -114,17 +116,18 @@ def panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], ro
         if row.metric == "fssd_p_value" and model == inputs.reference(entry.name):
             axes.text(x, row.base or 0.5, "reference", rotation=90, ha="center", va="center", fontsize=6, color=FAINT)
             continue
-        _bar(axes, x, medians[model], base, shown, look_of(model, x).color)
-        _runs(axes, x, values[model], shown)
+        doubted = runs[model]["status"] != OK
+        _bar(axes, x, medians[model], base, shown, look_of(model, x).color, hatched=doubted.mean() > 0.5)
+        _runs(axes, x, runs[model], shown)
         if row.metric == "log_likelihood":
-            _bias_lines(axes, x, inputs, entry.name, model, shown)
-        _note_missing(axes, x, len(values[model]), _invalid(inputs, entry.name, model, row.metric))
+            _bias_lines(axes, x, inputs, runs[model], shown)
+        _note_missing(axes, x, len(runs[model]), _invalid(inputs, entry.name, model, row.metric))
 
 
-def _valid(inputs: Inputs, dataset: str, model: str, metric: str) -> Array:
+def _with_value(inputs: Inputs, dataset: str, model: str, metric: str) -> pd.DataFrame:
+    """Runs that have a value, trusted or not."""
     runs = inputs.runs(dataset, model, metric)
-    values: Array = runs.loc[runs["status"] == OK, "value"].to_numpy(dtype=float)
-    return values[np.isfinite(values)]
+    return runs[np.isfinite(runs["value"].astype(float))]
 
 
 def _invalid(inputs: Inputs, dataset: str, model: str, metric: str) -> int:
@@ -137,11 +140,15 @@ def _median(inputs: Inputs, dataset: str, model: str, metric: str) -> float:
     return float(row["median"]) if row is not None else math.nan
 
 
-def _bar(axes: Axes, x: float, median: float, base: float, shown: Window, color: str) -> None:
+def _bar(axes: Axes, x: float, median: float, base: float, shown: Window, color: str, hatched: bool) -> None:
+    """The median, from `base`; hatched where most of the runs behind it are not to be trusted."""
     if not math.isfinite(median):
         return
     top = min(max(median, shown.low), shown.high)
-    axes.bar(x, top - base, bottom=base, width=0.8, color=color, alpha=0.45, linewidth=0, zorder=2)
+    axes.bar(
+        x, top - base, bottom=base, width=0.8, color=color, alpha=0.45, linewidth=0, zorder=2,
+        hatch="////" if hatched else None, edgecolor="white",
+    )  # fmt: skip
     if shown.holds(median):
         axes.hlines(median, x - 0.4, x + 0.4, color=color, linewidth=1.6, zorder=3)
         return
@@ -157,24 +164,28 @@ def _positions(x: float, n: int) -> Array:
     return x + (np.linspace(-SPREAD, SPREAD, n) if n > 1 else np.zeros(n))
 
 
-def _runs(axes: Axes, x: float, values: Array, shown: Window) -> None:
+def _runs(axes: Axes, x: float, runs: pd.DataFrame, shown: Window) -> None:
+    values: Array = runs["value"].to_numpy(dtype=float)
     inside = np.array([shown.holds(value) for value in values], dtype=bool)
+    trusted = (runs["status"] == OK).to_numpy(dtype=bool)
     where = _positions(x, len(values))
-    axes.scatter(where[inside], values[inside], marker="x", s=11, color=RUN_COLOR, linewidths=0.7, zorder=4)
+    for chosen, marker, face in ((inside & trusted, "x", RUN_COLOR), (inside & ~trusted, "o", "none")):
+        if chosen.any():
+            axes.scatter(
+                where[chosen], values[chosen], marker=marker, s=11, color=RUN_COLOR, facecolors=face,
+                linewidths=0.7, zorder=4,
+            )  # fmt: skip
     for above, count in ((True, int((values > shown.high).sum())), (False, int((values < shown.low).sum()))):
         if count:
             edge_mark(axes, x, above, count, size=10)
 
 
-def _bias_lines(axes: Axes, x: float, inputs: Inputs, dataset: str, model: str, shown: Window) -> None:
+def _bias_lines(axes: Axes, x: float, inputs: Inputs, runs: pd.DataFrame, shown: Window) -> None:
     """Lines from each estimate down to estimate minus bound: the true value lies between, if the bound holds."""
-    runs = inputs.runs(dataset, model, "log_likelihood")
-    runs = runs[(runs["status"] == OK) & np.isfinite(runs["value"].astype(float))]
-    bounds = inputs.runs(dataset, model, "log_likelihood_bias_bound").set_index("seed")["value"].astype(float)
-    for where, (seed, value) in zip(
-        _positions(x, len(runs)), zip(runs["seed"], runs["value"], strict=True), strict=True
-    ):
-        bound = bounds.get(seed, math.nan)
+    for where, (_, run) in zip(_positions(x, len(runs)), runs.iterrows(), strict=True):
+        key = (str(run["dataset"]), str(run["model"]), int(run["seed"]))
+        bound, _ = inputs.one(key, "log_likelihood_bias_bound")
+        value = float(run["value"])
         if math.isnan(bound) or bound <= 0 or not shown.holds(value):
             continue
         end = max(value - bound, shown.low)

@@ -14,7 +14,7 @@ from dkef.errors import ConfigError
 if TYPE_CHECKING:
     from dkef.figures.inputs import Inputs
 
-INPUTS = ("metrics", "summary", "grids", "traces", "splits", "claims")
+INPUTS = ("metrics", "summary", "grids", "traces", "splits", "sensitivity", "agreement")
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,10 @@ FIGURES: dict[str, Figure] = {
     "marginals": Figure("dkef.figures.marginals:draw", ("splits",), "Pairwise marginals after whitening"),
     "ablation": Figure("dkef.figures.ablation:draw", ("metrics", "summary"), "One choice varied, all metrics"),
     "sensitivity": Figure(
-        "dkef.figures.sensitivity:draw", ("metrics", "summary"), "FSSD and KSD by bandwidth and number of locations"
+        "dkef.figures.sensitivity:draw",
+        ("sensitivity", "agreement"),
+        "FSSD and KSD by bandwidth and number of locations",
     ),
-    "mixtures": Figure("dkef.figures.mixtures:draw", ("metrics",), "Weight of separated components, Appendix C"),
 }
 
 

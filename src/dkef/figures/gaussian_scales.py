@@ -1,5 +1,7 @@
 """Figure 1: the one-dimensional mixture, fitted with one width everywhere and with a learned kernel."""
 
+import math
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -62,8 +64,7 @@ def _title(inputs: Inputs, key: Key, label: str) -> str:
     """The model and the numbers of the very run that is drawn."""
     parts = []
     for metric, name in (("log_likelihood", "log-likelihood"), ("fisher_divergence", "Fisher divergence")):
-        rows = inputs.runs(key[0], key[1], metric)
-        rows = rows[(rows["seed"] == key[2]) & (rows["status"] == "ok")]
-        if not rows.empty:
-            parts.append(f"{name} {float(rows['value'].iloc[0]):.3g}")
+        value, trusted = inputs.one(key, metric)
+        if math.isfinite(value):
+            parts.append(f"{name} {value:.3g}" + ("" if trusted else "?"))
     return f"{label}: {', '.join(parts)}" if parts else label

@@ -1,6 +1,7 @@
 """What a figure is drawn from: tables, grids, traces and splits, read once and keyed by dataset, model and seed."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,16 +12,17 @@ import h5py
 import numpy as np
 import pandas as pd
 
+from dkef.agreement import AGREEMENT_COLUMNS
 from dkef.errors import DkefError
 from dkef.figures.look import dataset_order, model_order
-from dkef.metrics import COLUMNS
+from dkef.metrics import COLUMNS, SENSITIVITY_COLUMNS
 from dkef.models.protocol import Array
 from dkef.summarise import SUMMARY_COLUMNS
 from dkef.tables import read_table
 
 Key = tuple[str, str, int]  # dataset, model, seed
 
-OK = "ok"
+OK, UNTRUSTED = "ok", "untrusted"  # statuses of rows with a value; what follows a colon says why it is doubted
 OWN_REFERENCE = "undefined: the model is its own reference"  # status of fssd_p_value of the reference model
 
 
@@ -107,11 +109,21 @@ class Inputs:
     grids: Mapping[Key, Grid] = field(default_factory=dict)
     traces: Mapping[Key, pd.DataFrame] = field(default_factory=dict)
     splits: Mapping[tuple[str, int], Mapping[str, Array]] = field(default_factory=dict)
+    sensitivity: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(SENSITIVITY_COLUMNS)))
+    agreement: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(AGREEMENT_COLUMNS)))
 
     def runs(self, dataset: str, model: str, metric: str) -> pd.DataFrame:
         """Rows of metrics.csv for one bar: one row a seed."""
         m = self.metrics
         return m[(m["dataset"] == dataset) & (m["model"] == model) & (m["metric"] == metric)].sort_values("seed")
+
+    def one(self, key: Key, metric: str) -> tuple[float, bool]:
+        """A metric of one run and whether it is trusted; NaN where it has no value."""
+        rows = self.runs(key[0], key[1], metric)
+        rows = rows[rows["seed"] == key[2]]
+        if rows.empty:
+            return math.nan, True
+        return float(rows["value"].iloc[0]), not str(rows["status"].iloc[0]).startswith(UNTRUSTED)
 
     def row(self, dataset: str, model: str, metric: str) -> Mapping[str, Any] | None:
         """The summary's row for one bar, or None where there is none."""
@@ -135,6 +147,19 @@ def read_metrics(path: Path) -> pd.DataFrame:
 def read_summary(path: Path) -> pd.DataFrame:
     """summary.csv with numbers as numbers."""
     return read_table(path, SUMMARY_COLUMNS, numbers=SUMMARY_COLUMNS[3:])
+
+
+def read_sensitivity(path: Path) -> pd.DataFrame:
+    """The table of FSSD and KSD over settings; KSD has no locations."""
+    numbers = ("bandwidth_factor", "locations", "value", "stderr")
+    table = read_table(path, SENSITIVITY_COLUMNS, numbers=numbers)
+    return table.assign(seed=table["seed"].astype(int))
+
+
+def read_agreement(path: Path) -> pd.DataFrame:
+    """The table of rank correlations over settings."""
+    taus = [name for name in AGREEMENT_COLUMNS if name.startswith("tau")]
+    return read_table(path, AGREEMENT_COLUMNS, numbers=("bandwidth_factor", "locations", *taus))
 
 
 def read_grid(path: Path) -> tuple[Key, Grid]:

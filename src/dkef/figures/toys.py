@@ -81,7 +81,7 @@ def draw(inputs: Inputs) -> Figure:
     footnotes(
         figure, inputs,
         f"Above each panel: test log-likelihood (left) and Fisher divergence (right) of the run shown ({shown});",
-        "best in bold. Faint lines: contours at 0.9 of the kernel around 16 points.",
+        "best in bold; ?: log Z not to be trusted. Faint lines: contours at 0.9 of the kernel around 16 points.",
         y=0.01,
     )  # fmt: skip
     return figure
@@ -141,21 +141,14 @@ def _clusters(axes: Axes, grid: Grid) -> None:
     _number(axes, f"{len(set(labels.tolist()))} clusters", 0.5, "center", False)
 
 
-def _value(inputs: Inputs, dataset: str, model: str, seed: int, metric: str) -> float:
-    """A metric of the very run that is shown; NaN where there is none or it is invalid."""
-    rows = inputs.runs(dataset, model, metric)
-    rows = rows[(rows["seed"] == seed) & (rows["status"] == OK)]
-    return math.nan if rows.empty else float(rows["value"].iloc[0])
-
-
 def _best(inputs: Inputs, column: Column, models: list[str], seed: int) -> dict[str, float]:
-    """The best printed value of each metric in a column."""
+    """The best trusted value of each metric in a column."""
     found = {}
     for metric, better in (("log_likelihood", max), ("fisher_divergence", min)):
         names = [column.model_of[m] for m in models if m in column.model_of]
-        values = [_value(inputs, column.entry.name, name, seed, metric) for name in names]
-        finite = [value for value in values if math.isfinite(value)]
-        found[metric] = better(finite) if finite else math.nan
+        values = [inputs.one((column.entry.name, name, seed), metric) for name in names]
+        good = [value for value, trusted in values if trusted and math.isfinite(value)]
+        found[metric] = better(good) if good else math.nan
     return found
 
 
@@ -168,10 +161,12 @@ def _model(axes: Axes, inputs: Inputs, column: Column, row: str, seed: int, best
     _log_density(axes, grid["axis"], grid["log_density"])
     if "kernel" in grid and not column.mixture:
         _contours(axes, grid)
-    likelihood = _value(inputs, column.entry.name, name, seed, "log_likelihood")
-    fisher = _value(inputs, column.entry.name, name, seed, "fisher_divergence")
-    _number(axes, _fixed(likelihood), 0.0, "left", likelihood == best["log_likelihood"])
-    _number(axes, _short(fisher), 1.0, "right", fisher == best["fisher_divergence"])
+    for metric, text, x, side in (
+        ("log_likelihood", _fixed, 0.0, "left"),
+        ("fisher_divergence", _short, 1.0, "right"),
+    ):
+        value, trusted = inputs.one((column.entry.name, name, seed), metric)
+        _number(axes, text(value) + ("" if trusted else "?"), x, side, trusted and value == best[metric])
     if grid.facts.get("status", OK) != OK:
         axes.text(
             0.5, 0.04, str(grid.facts["status"]), transform=axes.transAxes, ha="center", va="bottom",

@@ -10,7 +10,7 @@ from dkef.figures.look import FAINT, OTHERS, look_of
 from dkef.figures.panels import footnotes, heading, nothing
 from dkef.figures.scale import window
 
-LOSS, ITERATION = "validation_score", "iteration"
+LOSS, ITERATION = "validation_loss", "iteration"
 PREFERRED = ("dkef_g15", "dkef", "dkef_fixed_q0", "dkef_g50", "kef_g")
 
 
@@ -62,7 +62,7 @@ def _panel(axes: Axes, inputs: Inputs, entry: DatasetEntry) -> None:
         nothing(axes, "no trace of a\nkernel exponential family")
         return
     tables = [(seed, inputs.traces.get((entry.name, model, seed))) for seed in entry.seeds]
-    lines = [(seed, _phase_one(table)) for seed, table in tables if table is not None and LOSS in table]
+    lines = [(seed, _looked_at(table)) for seed, table in tables if table is not None and LOSS in table]
     lines = [(seed, line) for seed, line in lines if not line.empty]
     if not lines:
         nothing(axes, "empty trace")
@@ -85,7 +85,6 @@ def _panel(axes: Axes, inputs: Inputs, entry: DatasetEntry) -> None:
     )  # fmt: skip
 
 
-def _phase_one(table: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the first phase in which the validation loss was looked at."""
-    rows = table[table["phase"] == 1] if "phase" in table else table
-    return rows[np.isfinite(rows[LOSS].astype(float))]
+def _looked_at(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a trace at which the validation loss was computed."""
+    return table[np.isfinite(table[LOSS].astype(float))]

@@ -42,10 +42,18 @@ class Evidence:
         return {int(seed): (float(value), float(error)) for seed, value, error in numbers if math.isfinite(value)}
 
     def median(self, dataset: str, model: str, metric: str) -> float:
-        """The summary's median; NaN where there is none."""
+        """The summary's median; NaN where there is none, or where most of the values behind it are not trusted."""
+        value, trusted = self.any_median(dataset, model, metric)
+        return value if trusted else math.nan
+
+    def any_median(self, dataset: str, model: str, metric: str) -> tuple[float, bool]:
+        """The summary's median, and whether at least half of the values behind it are trusted."""
         s = self.summary
         rows = s[(s["dataset"] == dataset) & (s["model"] == model) & (s["metric"] == metric)]
-        return float(rows["median"].iloc[0]) if len(rows) else math.nan
+        if rows.empty:
+            return math.nan, True
+        row = rows.iloc[0]
+        return float(row["median"]), bool(row["runs_ok"] >= row["runs_untrusted"])
 
     def invalid(self, dataset: str, model: str, metric: str) -> tuple[int, int]:
         """Runs without a valid value, and all runs."""
@@ -118,6 +126,10 @@ def title(entry: DatasetEntry) -> str:
 
 def listed(evidence: Evidence, entry: DatasetEntry, metric: str, models: Sequence[str], digits: int = 3) -> str:
     """Medians of some models on a set, in words: "Ring: DKEF-G-15 0.12, MAF 0.4"."""
-    medians = [(model, evidence.median(entry.name, model, metric)) for model in models]
-    shown = [f"{look_of(m).label} {value:.{digits}g}" for m, value in medians if math.isfinite(value)]
+    medians = [(model, *evidence.any_median(entry.name, model, metric)) for model in models]
+    shown = [
+        f"{look_of(m).label} {value:.{digits}g}" + ("" if trusted else " (log Z not trusted)")
+        for m, value, trusted in medians
+        if math.isfinite(value)
+    ]
     return f"{title(entry)}: {', '.join(shown) or 'no value'}"

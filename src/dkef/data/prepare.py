@@ -30,15 +30,17 @@ def prepare(table: RawTable, dataset: Dataset, stream: Streams) -> Splits:
     check_distinct_columns(table)
     rows, copies = distinct_rows(table.values) if steps.drop_duplicate_rows else (np.arange(len(table.values)), ())
     rows = stream("shuffle").permutation(rows)
-    x = table.values[rows]
+    x, columns, removed = table.values[rows], table.columns, table.removed + copies
+    del table  # the largest sets count their copies
     if steps.dequantise_gaps > 0:
         x = dequantise(x, steps.dequantise_gaps, stream("dequantise"))
     sizes = split_sizes(len(x), x.shape[1], steps)
     ends = (sizes.train, sizes.train + sizes.valid)
+    how = [steps.whiten, steps.whiten_on, steps.whiten_rows] if steps.whiten else [False]
+    digest = config_digest(canonical([array_digest(x, rows), ends, how]))
     whitening = choose_whitening(x, sizes, steps)
     train, valid, test = (whitening.apply(part) if steps.whiten else part for part in np.split(x, ends))
     train_rows, valid_rows, test_rows = np.split(rows, ends)
-    how = [steps.whiten, steps.whiten_on, steps.whiten_rows] if steps.whiten else [False]
     return Splits(
         title=dataset.title,
         train=train,
@@ -49,9 +51,9 @@ def prepare(table: RawTable, dataset: Dataset, stream: Streams) -> Splits:
         test_rows=test_rows,
         whitening=whitening,
         whitened=steps.whiten,
-        columns=table.columns,
-        removed=table.removed + copies,
-        digest=config_digest(canonical([array_digest(x, rows), ends, how])),
+        columns=columns,
+        removed=removed,
+        digest=digest,
         subset_of=dataset.subset_of,
     )
 
@@ -70,9 +72,9 @@ def check_values(table: RawTable) -> None:
 
 def check_distinct_columns(table: RawTable) -> None:
     """Stop where two columns hold the same numbers."""
-    seen: dict[bytes, str] = {}
+    seen: dict[str, str] = {}
     for column, name in zip(table.values.T, table.columns, strict=True):
-        twin = seen.setdefault(column.tobytes(), name)
+        twin = seen.setdefault(array_digest(column), name)
         if twin != name:
             raise DkefError(f"columns {twin!r} and {name!r} are equal in every row; drop one in dataset.source.drop")
 

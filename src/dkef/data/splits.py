@@ -66,7 +66,7 @@ def _store(file: h5py.File, name: str, array: Array) -> None:
     file.create_dataset(name, data=array, track_times=False, chunks=True, fletcher32=True)
 
 
-def read_splits(path: Path) -> Splits:
+def read_splits(path: Path | str) -> Splits:
     """Read what write_splits wrote."""
     try:
         with h5py.File(path, "r") as file:

@@ -10,7 +10,7 @@ from scipy.special import gammaln, logsumexp
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.estimate import Pilot, Stages, conclude, estimate, run_pilot
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.weights import Q0Weights
+from dkef.normaliser.weights import SPAN, Q0Weights
 from dkef.settings import Normaliser
 from tests.normaliser.examples import log_moment, random_kef
 
@@ -81,7 +81,7 @@ def test_random_deep_models_agree_with_quadrature(d):
 
 def test_the_number_of_threads_changes_nothing():
     weights = Q0Weights(random_kef(), "threads")
-    n = (1 << 20) + 12_345  # two spans, the last one short
+    n = SPAN + 12_345  # two spans, the last one short
     assert weights.moments("z", 0, n, threads=1) == weights.moments("z", 0, n, threads=3)
 
 

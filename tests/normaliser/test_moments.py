@@ -13,24 +13,20 @@ from dkef.normaliser.moments import Moments
 from dkef.streams import rng_for
 
 
-def moments_of(log_r: np.ndarray) -> Moments:
-    top = float(log_r.max())
-    r = np.exp(log_r - top)
-    return Moments.of_scaled(top, len(r), float(r.mean()), float(((r - r.mean()) ** 2).sum()), 1.0)
-
-
 def some_parts() -> tuple[np.ndarray, list[Moments]]:
     log_r = rng_for("test", "moments").normal(size=5000) * 5 + 900  # exp overflows
-    return log_r, [moments_of(part) for part in np.split(log_r, [10, 700, 701, 3000])]
+    return log_r, [Moments.of_weights(part) for part in np.split(log_r, [10, 700, 701, 3000])]
 
 
 def test_merged_moments_are_those_of_the_whole():
     log_r, parts = some_parts()
-    merged, whole = Moments.merge(parts), moments_of(log_r)
-    assert merged.count == whole.count
+    merged, whole = Moments.merge(parts), Moments.of_weights(log_r)
+    assert merged.count == whole.count == len(log_r)
     # a few roundings of numbers near 900 (1e-13 each)
     for key in ("log_mean", "log_m2", "log_max", "log_variance"):
         assert getattr(merged, key) == pytest.approx(getattr(whole, key), abs=2e-12)
+    r = np.exp(log_r - 900)
+    assert whole.log_variance == pytest.approx(1800 + math.log(r.var(ddof=1)), abs=2e-12)
     assert merged.log_mean == pytest.approx(logsumexp(log_r) - math.log(len(log_r)), abs=1e-12)
     assert merged.log_sum_squares == pytest.approx(logsumexp(2 * log_r), abs=2e-12)
 
@@ -53,13 +49,13 @@ def test_grouping_of_the_parts_matters_less_than_1e_12():
 
 def test_a_relative_spread_of_1e_8_is_not_lost():
     r = 1 + 1e-8 * rng_for("test", "spread").standard_normal(10_000)
-    merged = Moments.merge(moments_of(np.log(part)) for part in np.split(r, 10))
+    merged = Moments.merge(Moments.of_weights(np.log(part)) for part in np.split(r, 10))
     # log and exp leave 1e-16, which is 1e-8 of the spread; sums of plain squares would be wrong by its whole size
     assert merged.log_variance == pytest.approx(math.log(r.var(ddof=1)), abs=1e-6)
 
 
 def test_equal_weights_have_full_effective_size_and_no_variance():
-    moments = Moments.merge([moments_of(np.full(10, 3.0))] * 3)
+    moments = Moments.merge([Moments.of_weights(np.full(10, 3.0))] * 3)
     assert moments.log_m2 == -math.inf
     assert moments.effective_sample_size == pytest.approx(30)
     assert moments.largest_share == pytest.approx(1 / 30)
@@ -67,7 +63,7 @@ def test_equal_weights_have_full_effective_size_and_no_variance():
 
 
 def test_one_dominant_weight_is_seen_as_such():
-    moments = moments_of(np.r_[np.zeros(999), 20.0])
+    moments = Moments.of_weights(np.r_[np.zeros(999), 20.0])
     assert moments.effective_sample_size == pytest.approx(1, abs=1e-4)
     assert moments.largest_share > 0.999
     assert moments.largest_square_share > 0.999
@@ -75,7 +71,7 @@ def test_one_dominant_weight_is_seen_as_such():
 
 def test_records_survive_json_exactly():
     _, parts = some_parts()
-    for moments in (*parts, moments_of(np.zeros(3))):
+    for moments in (*parts, Moments.of_weights(np.zeros(3))):
         assert Moments.of_record(json.loads(json.dumps(moments.record(), allow_nan=False))) == moments
 
 

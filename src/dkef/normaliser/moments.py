@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from dkef.errors import DkefError
+from dkef.models.protocol import Array
 
 
 def log(x: float) -> float:
@@ -27,9 +30,12 @@ class Moments:
     log_max: float
 
     @classmethod
-    def of_scaled(cls, log_scale: float, count: int, mean: float, m2: float, largest: float) -> Self:
-        """From moments of r / exp(log_scale)."""
-        return cls(count, log_scale + log(mean), 2 * log_scale + log(m2), log_scale + log(largest))
+    def of_weights(cls, log_r: Array) -> Self:
+        """Moments of exp(log_r), log_r [n]."""
+        top = float(log_r.max())
+        r = np.exp(log_r - top)
+        mean = r.mean()
+        return cls(len(r), top + math.log(mean), 2 * top + log(((r - mean) ** 2).sum()), top)
 
     @classmethod
     def merge(cls, parts: Iterable["Moments"]) -> Self:

@@ -23,63 +23,22 @@ from dkef.streams import stream_key
 
 LONG_STAGES = ("variance", "bound_z", "z")
 STAGES = ("percentile", "hoeffding", *LONG_STAGES)  # disjoint streams, in the order of Appendix D
-SPAN = 1 << 20  # samples a thread takes at once; about a second
-_SLICE = 8192  # samples whose f are held at once, in the L2 cache
+SPAN = 1 << 18  # samples a thread takes at once: a fraction of a second, and their f stay in the cache
 assert SPAN % BLOCK == 0
-assert _SLICE % BLOCK == 0
 
 
 @njit
-def _fill_f(f, program, proposal, stream, first, rows, words, p, block):  # type: ignore[no-untyped-def]
+def _span_f(f, program, proposal, stream, first, rows):  # type: ignore[no-untyped-def]
     """f of samples first .. first + len(f) - 1 of a stream."""
+    words = np.empty((4, BLOCK), np.uint32)
+    p = np.empty(BLOCK, np.float32)
+    block = np.empty(BLOCK)
     dimension = len(proposal.mu)
     for start in range(0, len(f), BLOCK):
         draw_block(rows[:dimension], proposal, stream, first + start, words, p)
         evaluate_block(program, rows, block)
         for i in range(min(BLOCK, len(f) - start)):
             f[start + i] = block[i]
-
-
-@njit
-def _span_moments(program, proposal, stream, first, count, rows):  # type: ignore[no-untyped-def]
-    """Maximum m of f, then mean and centred sum of squares of exp(f - m), over `count` samples from `first`."""
-    words = np.empty((4, BLOCK), np.uint32)
-    p = np.empty(BLOCK, np.float32)
-    block = np.empty(BLOCK)
-    scale, mean, m2, seen = -np.inf, 0.0, 0.0, 0
-    for start in range(0, count, _SLICE):
-        f = np.empty(min(_SLICE, count - start))
-        _fill_f(f, program, proposal, stream, first + start, rows, words, p, block)
-        top = max(scale, f.max())
-        shrink = np.exp(scale - top)
-        mean, m2, scale = mean * shrink, m2 * shrink**2, top
-        total = 0.0
-        for i in range(len(f)):
-            f[i] = np.exp(f[i] - top)
-            total += f[i]
-        part_mean, part_m2 = total / len(f), 0.0
-        for i in range(len(f)):
-            part_m2 += (f[i] - part_mean) ** 2
-        gap = part_mean - mean
-        m2 += part_m2 + gap**2 * seen * len(f) / (seen + len(f))
-        seen += len(f)
-        mean += gap * len(f) / seen
-    return scale, mean, m2
-
-
-@njit
-def _span_f(f, program, proposal, stream, first, rows):  # type: ignore[no-untyped-def]
-    _fill_f(
-        f,
-        program,
-        proposal,
-        stream,
-        first,
-        rows,
-        np.empty((4, BLOCK), np.uint32),
-        np.empty(BLOCK, np.float32),
-        np.empty(BLOCK),
-    )
 
 
 @njit
@@ -125,36 +84,29 @@ class Q0Weights:
 
     def log_r(self, stage: str, chunk: int, count: int, threads: int = 1) -> Array:
         """log r of the first `count` samples of a chunk, [count]."""
-        f = np.empty(count)
-        stream = self.stream(stage, chunk)
-
-        def fill(span: tuple[int, int]) -> None:
-            first, n = span
-            _span_f(f[first : first + n], self.program, self.proposal, stream, first, workspace(self.program))
-
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(fill, _spans(count)))
-        return f + self.log_offset
+            parts = pool.map(lambda span: self._log_r(stage, chunk, *span), _spans(count))
+            return np.concatenate(list(parts))
 
     def moments(
         self, stage: str, chunk: int, count: int, threads: int = 1, progress: Callable[[int], None] = lambda done: None
     ) -> Moments:
         """Moments of r over a chunk of `count` samples; `progress` is told how many are done."""
-        stream = self.stream(stage, chunk)
-
-        def reduce(span: tuple[int, int]) -> Moments:
-            first, n = span
-            scale, mean, m2 = _span_moments(self.program, self.proposal, stream, first, n, workspace(self.program))
-            if not math.isfinite(scale + mean + m2):
-                raise DkefError(f"{stage} chunk {chunk}: f is not finite at some sample; the model is not usable")
-            return Moments.of_scaled(scale + self.log_offset, n, mean, m2, 1.0)
-
         parts: list[Moments] = []
+        done = 0
         with ThreadPoolExecutor(threads) as pool:
-            for part in pool.map(reduce, _spans(count)):
+            for part in pool.map(lambda span: Moments.of_weights(self._log_r(stage, chunk, *span)), _spans(count)):
                 parts.append(part)
-                progress(sum(part.count for part in parts))
+                done += part.count
+                progress(done)
         return Moments.merge(parts)
+
+    def _log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
+        f = np.empty(count)
+        _span_f(f, self.program, self.proposal, self.stream(stage, chunk), first, workspace(self.program))
+        if not np.isfinite(f).all():
+            raise DkefError(f"{stage} chunk {chunk}: f is not finite at some sample; this model has no usable log Z")
+        return f + self.log_offset
 
 
 def log_lower_bound(parameters: KefParameters) -> float | None:

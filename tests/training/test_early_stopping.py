@@ -1,5 +1,7 @@
 import math
 
+import pytest
+
 from dkef.training.early_stopping import EarlyStopping
 
 
@@ -21,11 +23,7 @@ def test_an_equal_loss_is_no_improvement():
     assert EarlyStopping(2).observe(0, 1.0).observe(1, 1.0).best_step == 0
 
 
-def test_a_loss_that_is_not_a_number_is_no_improvement():
-    stopping = EarlyStopping(2).observe(0, math.nan)
-    assert stopping.best == math.inf
-    assert stopping.observe(1, 5.0).observe(2, math.nan) == EarlyStopping(2, 5.0, 1)
-
-
-def test_minus_infinity_would_be_the_best_loss_so_callers_check_for_finiteness_first():
-    assert EarlyStopping(2).observe(0, -math.inf).best == -math.inf
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_is_no_improvement(loss: float):
+    assert EarlyStopping(2).observe(0, loss) == EarlyStopping(2)
+    assert EarlyStopping(2).observe(1, 5.0).observe(2, loss) == EarlyStopping(2, 5.0, 1)

@@ -59,7 +59,8 @@ class Component:
         """rho kappa(phi(x), phi(y)) for x [n, d], y [m, d]; returns [n, m]."""
         phi_x, phi_y = self.features(x), self.features(y)
         if self.kind == "linear":
-            return self.rho * (phi_x @ phi_y.T)
+            products: Array = self.rho * (phi_x @ phi_y.T)
+            return products
         squared = (phi_x**2).sum(1)[:, None] - 2 * phi_x @ phi_y.T + (phi_y**2).sum(1)
         return self.rho * np.exp(-np.maximum(squared, 0.0) / (2 * self.tau))
 

@@ -18,9 +18,10 @@ class EarlyStopping:
     def observe(self, step: int, loss: float) -> "EarlyStopping":
         """The state after seeing `loss` at `step`; `.best_step == step` says that it was an improvement.
 
-        A loss that is not a number, or not lower, improves nothing.
+        A loss that is not finite, or not lower, improves nothing.
         """
-        return replace(self, best=loss, best_step=step) if loss < self.best else self
+        improved = math.isfinite(loss) and loss < self.best
+        return replace(self, best=loss, best_step=step) if improved else self
 
     def exhausted(self, step: int) -> bool:
         """Whether the last improvement lies `patience` or more steps back."""

@@ -1,0 +1,146 @@
+"""The differentiable heart of Algorithm 1: J on Dv of the alpha that was fitted to Dt, and its gradient.
+
+The gradient goes through the solve by implicit differentiation. With Q alpha + b = 0 on Dt and v = Q^-1 dJ/dalpha,
+
+    dJ/dtheta = d/dtheta [ J(alpha; theta, Dv) - v'(Q(theta) alpha + b(theta)) ]   with alpha and v held constant,
+
+and v'(Q alpha + b) needs no matrix Q: it is a sum over rows of products of derivatives of f_alpha and f_v. So only
+the forward pass forms tensors of size n x d x m, and nothing of that size is differentiated.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from dkef.models.backend import Tensor
+from dkef.models.base_measure import base_jet
+from dkef.models.jets import features, network_jet
+from dkef.models.kef import density_jet
+from dkef.models.kef_parameters import KefParameters
+from dkef.models.kernels import expansion
+from dkef.models.protocol import Array
+from dkef.specs.kef import KernelExponentialFamily
+from dkef.training.kef_variables import Layout, Regularisers, assemble, regularisers
+from dkef.training.statistics import Statistics, inducing_gram, kernel_statistics, mean_of, solve
+
+
+class StepGradient(NamedTuple):
+    """J on Dv and its total derivative in the flat vector."""
+
+    loss: float
+    gradient: Array
+
+
+def score_loss_rows(parameters: KefParameters, x: Tensor, alpha: Tensor) -> Tensor:
+    """sum_d [ d_d^2 log p~ + (d_d log p~)^2 / 2 ] at each row of x; [n]."""
+    log_p = density_jet(parameters, x, alpha)
+    return tf.reduce_sum(log_p.second + 0.5 * log_p.first**2, axis=1)
+
+
+def constraint(parameters: KefParameters, weights: Regularisers, x: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
+    """v'(Q alpha + b) with the statistics of the rows of x, without forming Q."""
+    first: Tensor = 0.0  # [2, n, d], of f_alpha and f_v
+    second: Tensor = 0.0
+    for component in parameters.components:
+        jet = network_jet(x, component.layers)
+        psi = features(parameters.z, component.layers)
+        part = expansion(component, jet, psi, tf.stack([alpha, v])[:, None])
+        first, second = first + part.first, second + part.second
+    q0 = base_jet(parameters.q0, x)
+    log_p_first, log_p_second = q0.first + first[0], q0.second + second[0]
+    rows = tf.reduce_sum(log_p_first * first[1] + (1.0 + weights.c * log_p_second) * second[1]) / x.shape[0]
+    ridge = weights.alpha * tf.reduce_sum(alpha * v)
+    if weights.h > 0:
+        ridge += weights.h * tf.tensordot(v, tf.linalg.matvec(inducing_gram(parameters), alpha), 1)
+    return rows + ridge
+
+
+class KefGraph:
+    """Compiled functions of the flat vector theta for one specification; arrays in, NumPy arrays out."""
+
+    def __init__(self, spec: KernelExponentialFamily, layout: Layout) -> None:
+        self.spec = spec
+        self.layout = layout
+        self.dtype = spec.dtype
+        # Without XLA: it was measured to gain nothing here and takes half a minute to compile.
+        compiled = functools.partial(tf.function, autograph=False)
+        self._statistics = compiled(self._trace_statistics)
+        self._loss_rows = compiled(self._trace_loss_rows)
+        self._loss_gradients = compiled(self._trace_loss_gradients)
+        self._constraint_gradient = compiled(self._trace_constraint_gradient)
+        self._gram = compiled(lambda theta: inducing_gram(self._model(theta)[0]))
+
+    def statistics(self, theta: Array, x: Array) -> Statistics:
+        """Means over the rows of x, accumulated block by block in float64."""
+        theta = self._cast(theta)
+        size = min(self.spec.block_rows, len(x))
+        return mean_of(
+            (self._statistics(theta, *map(self._cast, padded(x[i : i + size], size))), len(x[i : i + size]))
+            for i in range(0, len(x), size)
+        )
+
+    def gram(self, theta: Array) -> Array | None:
+        """k(z, z) where the RKHS-norm term needs it."""
+        return self._gram(self._cast(theta)).numpy() if self.spec.lambda_h > 0 else None
+
+    def loss_rows(self, theta: Array, alpha: Array, x: Array) -> Array:
+        """Score-matching loss at each row of x; [n] in float64."""
+        theta, alpha = self._cast(theta), self._cast(alpha)
+        size = min(self.spec.block_rows, len(x))
+        parts = [
+            self._loss_rows(theta, alpha, self._cast(padded(x[i : i + size], size)[0])).numpy()
+            for i in range(0, len(x), size)
+        ]
+        return np.concatenate(parts).astype(np.float64)[: len(x)]
+
+    def loss_gradients(self, theta: Array, alpha: Array, x: Array) -> tuple[float, Array, Array]:
+        """Mean loss over the rows of x, and its partial derivatives in alpha and in theta."""
+        loss, by_alpha, by_theta = self._loss_gradients(*map(self._cast, (theta, alpha, x)))
+        return float(loss), by_alpha.numpy(), by_theta.numpy()
+
+    def step_gradient(self, theta: Array, fit_rows: Array, loss_rows: Array) -> StepGradient | None:
+        """J on loss_rows (Dv) for alpha fitted to fit_rows (Dt), with its gradient; None where there is no solution."""
+        weights = regularisers(self.spec, self.layout.unpack(theta))
+        solution = solve(self.statistics(theta, fit_rows), weights, self.gram(theta))
+        if solution is None:
+            return None
+        loss, by_alpha, by_theta = self.loss_gradients(theta, solution.alpha, loss_rows)
+        if not np.isfinite(by_alpha).all():
+            return None
+        v = solution.adjoint(by_alpha)
+        through_alpha = self._constraint_gradient(*map(self._cast, (theta, solution.alpha, v, fit_rows))).numpy()
+        return StepGradient(loss, by_theta.astype(np.float64) - through_alpha)
+
+    def _cast(self, array: Array) -> Array:
+        return tf.constant(np.asarray(array, dtype=self.dtype))
+
+    def _model(self, theta: Tensor) -> tuple[KefParameters, Regularisers]:
+        values = self.layout.unpack(theta)
+        return assemble(self.spec, values, alpha=None), regularisers(self.spec, values)
+
+    def _trace_statistics(self, theta: Tensor, x: Tensor, weights: Tensor) -> Statistics:
+        return kernel_statistics(self._model(theta)[0], x, weights)
+
+    def _trace_loss_rows(self, theta: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
+        return score_loss_rows(self._model(theta)[0], x, alpha)
+
+    def _trace_loss_gradients(self, theta: Tensor, alpha: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        with tf.GradientTape() as tape:
+            tape.watch([alpha, theta])
+            loss = tf.reduce_mean(score_loss_rows(self._model(theta)[0], x, alpha))
+        return loss, *tape.gradient(loss, [alpha, theta])
+
+    def _trace_constraint_gradient(self, theta: Tensor, alpha: Tensor, v: Tensor, x: Tensor) -> Tensor:
+        with tf.GradientTape() as tape:
+            tape.watch(theta)
+            value = constraint(*self._model(theta), x, alpha, v)
+        return tape.gradient(value, theta)
+
+
+def padded(x: Array, size: int) -> tuple[Array, Array]:
+    """x with its last row repeated up to `size` rows, and weights that count only the real ones."""
+    missing = size - len(x)
+    weights = np.concatenate([np.ones(len(x)), np.zeros(missing)]).astype(x.dtype)
+    return np.concatenate([x, np.repeat(x[-1:], missing, axis=0)]), weights

@@ -1,0 +1,287 @@
+"""Algorithm 1: the closed form, the gradient through it, and training runs that can be killed."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from dkef.errors import ConfigError, DkefError
+from dkef.models.kef import density_jet
+from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
+from dkef.models.protocol import Array, Fit, Workbench
+from dkef.specs.kef import KernelExponentialFamily
+from dkef.streams import rng_for
+from dkef.training.kef_variables import Layout, Regularisers, frozen_names, initial_values, regularisers
+from dkef.training.phase2 import full_statistics
+from dkef.training.statistics import inducing_gram, kernel_statistics, lambda_gradient, mean_of, solve
+from tests.models.kef_examples import DEPTHS, KINDS, example_component, example_parameters, example_points
+
+TINY = KernelExponentialFamily(
+    components=1, layers=1, width=4, inducing_points=8, batch_rows=10, max_iterations=6, phase2_iterations=3,
+    checkpoint_interval=2, validation_fit_rows=30, block_rows=16,
+)  # fmt: skip
+
+
+def rows(purpose: str, n: int, d: int = 2) -> Array:
+    """Draws from a bent two-dimensional law."""
+    x = rng_for("test rows", purpose).normal(size=(n, d))
+    x[:, 1] += 0.5 * x[:, 0] ** 2
+    return x
+
+
+def statistics_of(parameters: KefParameters, x: Array):
+    return full_statistics(parameters, x, block_rows=4)
+
+
+def regularised_loss(parameters: KefParameters, x: Array, weights: Regularisers, alpha: Array) -> float:
+    """The loss of Proposition 3, term by term as the paper writes it."""
+    log_p = density_jet(parameters, x, alpha)
+    J = (log_p.second + 0.5 * log_p.first**2).sum(axis=1).mean()
+    curvature = (log_p.second**2).sum(axis=1).mean()
+    norm = alpha @ inducing_gram(parameters) @ alpha
+    return float(J + 0.5 * (weights.alpha * alpha @ alpha + weights.h * norm + weights.c * curvature))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_alpha_is_what_a_numerical_minimiser_of_the_regularised_loss_finds(kind: str, depth: int):
+    parameters = example_parameters((example_component(kind, depth), example_component(kind, depth, tau=0.4)), m=5)
+    x, weights = example_points(12), Regularisers(0.05, 0.02, 0.03)
+    solution = solve(statistics_of(parameters, x), weights, inducing_gram(parameters))
+    assert solution is not None
+    found = optimize.minimize(
+        lambda alpha: regularised_loss(parameters, x, weights, alpha),
+        np.zeros(5),
+        method="BFGS",
+        options={"gtol": 1e-9},
+    )
+    # BFGS differentiates numerically: about sqrt(1e-16) in the gradient, divided by the smallest curvature 0.05.
+    np.testing.assert_allclose(solution.alpha, found.x, rtol=0, atol=2e-6)
+    assert regularised_loss(parameters, x, weights, solution.alpha) <= found.fun + 1e-13
+
+
+def test_separated_components_are_fitted_each_alone_with_regularisers_divided_by_their_share():
+    # Proposition 4. At a distance of 100 with tau = 1 the kernel and its derivatives underflow to 0 exactly.
+    small, large = example_points(6), example_points(18) + 100
+    z = np.concatenate([example_points(3), example_points(4) + 100])
+    q0 = BaseMeasure(np.zeros(3), np.full(3, 30.0), np.full(3, 2.0))
+    component = Component("gaussian", 1.0, 1.0, ())
+    weights = Regularisers(0.01, 0.02, 0.03)
+
+    def alpha(x: Array, points: Array, share: float) -> Array:
+        parameters = KefParameters(np.zeros(len(points)), points, (component,), q0)
+        own = Regularisers(weights.alpha / share, weights.c, weights.h / share)
+        solution = solve(statistics_of(parameters, x), own, inducing_gram(parameters))
+        assert solution is not None
+        return solution.alpha
+
+    together = alpha(np.concatenate([small, large]), z, 1.0)
+    apart = np.concatenate([alpha(small, z[:3], 6 / 24), alpha(large, z[3:], 18 / 24)])
+    np.testing.assert_allclose(together, apart, rtol=1e-10, atol=1e-12)
+
+
+def test_statistics_are_the_sums_that_the_paper_writes():
+    parameters = example_parameters((example_component("gaussian", 2), example_component("linear", 1)))
+    x = example_points(5)
+    ours = statistics_of(parameters, x)
+    unit = np.eye(7)
+    f = [density_jet(replace(parameters), x, unit[m]) for m in range(7)]
+    q = density_jet(parameters, x, np.zeros(7))
+    first, second = (np.stack([getattr(part, key) - getattr(q, key) for part in f], -1) for key in ("first", "second"))
+    np.testing.assert_allclose(ours.G, np.einsum("ndm,ndk->mk", first, first) / 5, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ours.U, np.einsum("ndm,ndk->mk", second, second) / 5, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ours.h, second.sum(axis=(0, 1)) / 5, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ours.b_first, np.einsum("nd,ndm->m", q.first, first) / 5, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(ours.b_second, np.einsum("nd,ndm->m", q.second, second) / 5, rtol=1e-10, atol=1e-12)
+
+
+def test_blocks_with_padding_rows_give_the_statistics_of_the_whole():
+    parameters = example_parameters((example_component("gaussian", 3),))
+    x = example_points(10)
+    whole = mean_of([(kernel_statistics(parameters, x, np.ones(10)), 10)])
+    for ours, witness in zip(full_statistics(parameters, x, block_rows=4), whole, strict=True):
+        np.testing.assert_allclose(ours, witness, rtol=1e-12, atol=1e-14)
+
+
+def test_a_system_that_is_not_positive_definite_or_not_finite_has_no_solution():
+    parameters = example_parameters((example_component("linear", 1),))  # G has rank 5 at most, m is 7
+    good = statistics_of(parameters, example_points(5))
+    assert solve(good, Regularisers(1e-3, 0.0, 0.0)) is not None
+    assert solve(good, Regularisers(-1e-3, 0.0, 0.0)) is None
+    assert solve(good._replace(h=good.h * math.nan), Regularisers(1e-3, 0.0, 0.0)) is None
+
+
+VARIANTS = {
+    "deep mixture": {"components": 2, "layers": 3},
+    "gaussian on the data": {"layers": 0},
+    "linear": {"kernel": "linear"},
+    "extra unit": {"kernel": "linear", "components": 1, "extra_unit": True, "inducing_points": 1},
+    "rkhs norm, squared widths, linear top": {
+        "lambda_h": 0.1, "width_parametrisation": "squared", "top_activation": "linear", "layers": 3,
+    },
+    "fixed q0 and points, no lambda_C": {"train_q0": False, "train_inducing": False, "use_lambda_c": False},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_the_split_gradient_equals_finite_differences_through_the_solve(name: str):
+    from dkef.training.kef_graph import KefGraph
+
+    spec = replace(TINY, dtype="float64", **VARIANTS[name])
+    x = rows(name, 40)
+    values = initial_values(spec, x, rng_for("test init", name))
+    layout = Layout.of(values, frozen_names(spec))
+    theta = layout.pack(values) + 0.1 * rng_for("test shift", name).normal(size=sum(layout.sizes))
+    graph = KefGraph(spec, layout)
+    fit_rows, loss_rows = x[:20], x[20:]
+
+    def loss(at: Array) -> float:
+        weights = regularisers(spec, layout.unpack(at))
+        solution = solve(graph.statistics(at, fit_rows), weights, graph.gram(at))
+        assert solution is not None
+        return float(graph.loss_rows(at, solution.alpha, loss_rows).mean())
+
+    step = graph.step_gradient(theta, fit_rows, loss_rows)
+    assert step is not None
+    assert step.loss == pytest.approx(loss(theta), abs=1e-12)
+    direction = rng_for("test direction", name).normal(size=(4, theta.size))
+    h = 1e-4  # five-point: h^4 in error, 1e-15/h in rounding
+    for u in direction / np.linalg.norm(direction, axis=1, keepdims=True):
+        f = {j: loss(theta + j * h * u) for j in (-2, -1, 1, 2)}
+        slope = (f[-2] - 8 * f[-1] + 8 * f[1] - f[2]) / (12 * h)
+        assert step.gradient @ u == pytest.approx(slope, rel=1e-8, abs=1e-9)
+
+
+def test_the_derivative_in_the_regularisers_equals_finite_differences():
+    parameters = example_parameters((example_component("gaussian", 2),))
+    statistics, target = statistics_of(parameters, example_points(9)), rng_for("test target").normal(size=7)
+
+    def loss(lambda_alpha: float, lambda_c: float) -> float:  # any smooth function of alpha will do
+        solution = solve(statistics, Regularisers(lambda_alpha, lambda_c, 0.0))
+        assert solution is not None
+        return float(0.5 * ((solution.alpha - target) ** 2).sum())
+
+    solution = solve(statistics, Regularisers(0.1, 0.2, 0.0))
+    assert solution is not None
+    ours = lambda_gradient(statistics, solution.alpha, solution.adjoint(solution.alpha - target))
+    h = 1e-5
+    assert ours[0] == pytest.approx((loss(0.1 + h, 0.2) - loss(0.1 - h, 0.2)) / (2 * h), rel=1e-6)
+    assert ours[1] == pytest.approx((loss(0.1, 0.2 + h) - loss(0.1, 0.2 - h)) / (2 * h), rel=1e-6)
+
+
+def fit(spec: KernelExponentialFamily, **bench) -> Fit:
+    return spec.fit(rows("train", 60), rows("valid", 25), Workbench("toy", "dkef", **bench))
+
+
+def same_parameters(a: Fit, b: Fit) -> bool:
+    left, right = a.model.arrays(), b.model.arrays()
+    return left.keys() == right.keys() and all(np.array_equal(left[key], right[key]) for key in left)
+
+
+def test_the_same_seed_gives_the_same_parameters_and_another_seed_others():
+    first = fit(TINY)
+    assert same_parameters(first, fit(TINY))
+    assert not same_parameters(first, fit(TINY, seed=1))
+
+
+@pytest.mark.parametrize("noise", [False, True])
+def test_a_killed_run_continues_from_its_checkpoint_to_the_same_parameters(tmp_path: Path, monkeypatch, noise: bool):
+    from dkef.training.score_matching import ScoreMatching
+
+    spec = replace(TINY, validation_noise=noise, weight_decay=1e-3, phase2_stopping="fixed" if noise else "improving")
+    undisturbed = fit(spec)
+    iterate, done = ScoreMatching.iterate, []
+
+    def killed_at_iteration_5(self, progress):
+        if progress.iteration == 5:
+            raise KeyboardInterrupt
+        done.append(progress.iteration)
+        return iterate(self, progress)
+
+    checkpoint = tmp_path / "checkpoint.h5"
+    monkeypatch.setattr(ScoreMatching, "iterate", killed_at_iteration_5)
+    with pytest.raises(KeyboardInterrupt):
+        fit(spec, checkpoint=checkpoint)
+    monkeypatch.setattr(ScoreMatching, "iterate", lambda self, p: done.append(p.iteration) or iterate(self, p))
+    resumed = fit(spec, checkpoint=checkpoint)
+    assert done == [0, 1, 2, 3, 4, 4, 5]  # the checkpoint after iteration 4 was the last
+    assert same_parameters(undisturbed, resumed)
+    assert resumed.trace == undisturbed.trace
+
+
+def test_a_checkpoint_of_other_settings_is_not_continued(tmp_path: Path):
+    checkpoint = tmp_path / "checkpoint.h5"
+    fit(TINY, checkpoint=checkpoint)
+    other = replace(TINY, learning_rate=0.02)
+    assert same_parameters(fit(other), fit(other, checkpoint=checkpoint))
+
+
+def test_training_lowers_the_validation_loss_and_keeps_a_trace_of_every_iteration():
+    spec = replace(TINY, max_iterations=60, phase2_iterations=20, validation_interval=2)
+    result = fit(spec)
+    assert (result.status, result.stopped, len(result.trace)) == ("ok", "max_iterations", 60)
+    validated = [row["validation_loss"] for row in result.trace if not math.isnan(row["validation_loss"])]
+    assert len(validated) == 30
+    assert result.notes["best_validation_loss"] == min(validated) < validated[0]
+    assert result.notes["final_validation_loss"] < -0.5  # N(0, 4 I) alone has about -0.25
+    assert set(result.trace[0]) == {
+        "iteration", "validation_loss", "minibatch_loss", "lambda_alpha", "lambda_c", "tau_0", "beta_min", "beta_max",
+        "gradient_norm",
+    }  # fmt: skip
+
+
+def test_patience_ends_phase_1_as_converged():
+    # With a vanishing learning rate only the first validation can improve by more than rounding.
+    result = fit(replace(TINY, learning_rate=1e-300, patience=3))
+    assert (result.stopped, result.notes["iterations"], result.notes["best_iteration"]) == ("converged", 4, 1)
+
+
+def test_a_spent_time_budget_ends_phase_1_and_still_gives_a_model():
+    result = fit(replace(TINY, time_budget_hours=1e-9))
+    assert (result.status, result.stopped, result.notes["iterations"]) == ("ok", "time_budget", 1)
+
+
+def test_steps_without_a_finite_gradient_are_skipped_counted_and_in_the_end_a_divergence(monkeypatch):
+    from dkef.training.kef_graph import KefGraph
+
+    calls = []
+
+    def fails_from_the_third_call_on(self, theta, fit_rows, loss_rows):
+        calls.append(1)
+        return genuine(self, theta, fit_rows, loss_rows) if len(calls) < 3 else None
+
+    genuine = KefGraph.step_gradient
+    monkeypatch.setattr(KefGraph, "step_gradient", fails_from_the_third_call_on)
+    result = fit(replace(TINY, max_skipped=4))
+    assert (result.status, result.stopped, result.notes["skipped_steps"]) == ("diverged", "diverged", 4)
+    assert np.isfinite(result.model.log_density(rows("test", 5))).all()  # the last good model
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_variant_trains_to_a_model_that_can_be_evaluated(name: str):
+    result = fit(replace(TINY, phase2_parameters="lambda_and_q0", **VARIANTS[name]))
+    values = result.model.evaluate(rows("test", 5))
+    assert np.isfinite([*values.log_density, *values.score.ravel(), *values.curvature.ravel()]).all()
+
+
+def test_more_inducing_points_than_rows_are_refused_with_both_numbers():
+    with pytest.raises(DkefError, match="inducing_points is 61 and there are 60 training rows"):
+        fit(replace(TINY, inducing_points=61))
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"kernel": "quadratic"}, "model.kernel"),
+        ({"beta_floor": 0.5}, "model.beta_floor"),
+        ({"components": 4}, "model.kernel_scales"),
+        ({"learning_rate": 0.0}, "model.learning_rate"),
+        ({"layers": 0, "extra_unit": True}, "model.extra_unit"),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_key(change: dict, key: str):
+    with pytest.raises(ConfigError, match=key):
+        replace(TINY, **change)

@@ -55,6 +55,7 @@ class KernelExponentialFamily:
     # computation
     block_rows: int = 100  # rows of one block of statistics
     dtype: str = "float32"  # of features and kernels in training; all M x M algebra is in float64
+    jit: bool = False  # compile with XLA: half a minute, for a step that is no faster on two CPU cores
     checkpoint_interval: int = 100  # iterations
 
     def __post_init__(self) -> None:

@@ -64,8 +64,7 @@ class KefGraph:
         self.spec = spec
         self.layout = layout
         self.dtype = spec.dtype
-        # Without XLA: it was measured to gain nothing here and takes half a minute to compile.
-        compiled = functools.partial(tf.function, autograph=False)
+        compiled = functools.partial(tf.function, jit_compile=spec.jit, autograph=False)
         self._statistics = compiled(self._trace_statistics)
         self._loss_rows = compiled(self._trace_loss_rows)
         self._loss_gradients = compiled(self._trace_loss_gradients)

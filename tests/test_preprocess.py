@@ -1,5 +1,7 @@
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +102,21 @@ def test_provenance_is_in_the_file(tmp_path: Path) -> None:
     record = read_provenance(tmp_path / "processed/ring/seed3.h5")
     assert record["config"]["seed"] == 3
     assert {"config_digest", "code_version", "libraries"} <= set(record)
+
+
+def test_the_law_of_a_whitened_synthetic_set_is_known_too(tmp_path: Path) -> None:
+    raw = run(tmp_path / "raw", "banana")
+    white = run(tmp_path / "white", "banana", overrides=("dataset.preprocessing.whiten=true",))
+    law = instantiate(compose_cell(("dataset=banana",)).dataset.source).true_density()
+    image = white.whitening.image(law)
+    expected = law.log_density(raw.test) - white.whitening.log_det
+    np.testing.assert_allclose(image.log_density(white.test), expected, rtol=1e-9)
+
+
+def test_fetch_and_preprocess_import_neither_tensorflow_nor_scikit_learn() -> None:
+    code = "import sys, dkef.fetch, dkef.preprocess, dkef.data.synthetic, dkef.data.tables, dkef.data.particles;"
+    code += "sys.exit(bool({'tensorflow', 'sklearn', 'matplotlib', 'snakemake'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def own_dataset(path: str, **steps: object) -> dict[str, object]:

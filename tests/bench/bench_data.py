@@ -48,7 +48,7 @@ def measure(rows: int = ROWS) -> dict[str, float]:
             "_target_": "dkef.data.particles.Hepmass",
             "train_file": "train.gz",
             "test_file": "test.gz",
-            "train_rows": None,
+            "train_file_rows": None,
             "drop": dict.fromkeys(("f5", "f9", "f13", "f17", "f21"), "discrete"),
         }
         config = {"name": "bench", "seed": 0, "dataset": {"title": "HEPMASS-shaped", "source": source}}

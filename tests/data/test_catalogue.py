@@ -58,6 +58,7 @@ def test_fidelity_decides_noise_and_whitening_of_the_wines(fidelity: str) -> Non
         ("a/b,,many,,,,", "line 2: bytes 'many' is not a whole number"),
         ("a/b,,,12,,,", "line 2: sha256 '12' is not 64 hexadecimal digits"),
         ("a/b,ftp://x,,,,,", r"line 2: 'ftp://x' is not an http\(s\) address"),
+        ("a/b,,,,,,\na/b,,,,,,", "names a file twice"),
         ("a/b,,", "line 2: the columns must be file, urls"),
     ],
 )

@@ -106,7 +106,7 @@ def test_a_header_longer_than_the_rows_is_read_too(tmp_path: Path, hepmass: tupl
 
 def test_hepmass_reads_only_the_rows_asked_for(tmp_path: Path, hepmass: tuple[np.ndarray, np.ndarray]) -> None:
     x, label = hepmass
-    table = Hepmass("train.gz", "test.gz", train_rows=50, test_rows=20).read(tmp_path, rng_for("test"))
+    table = Hepmass("train.gz", "test.gz", train_file_rows=50, test_file_rows=20).read(tmp_path, rng_for("test"))
     rows = np.r_[0:50, 200:220]
     np.testing.assert_array_equal(table.values, x[rows][label[rows] == 1])
 
@@ -125,8 +125,8 @@ def test_bad_hepmass_input_is_one_sentence(tmp_path: Path, hepmass: tuple[np.nda
         Hepmass("train.gz", "test.gz").read(tmp_path, rng_for("test"))
     with pytest.raises(ConfigError, match=r"dataset\.source\.drop is 'f27'"):
         Hepmass(drop={"f27": "no such feature"})
-    with pytest.raises(ConfigError, match=r"dataset\.source\.train_rows is 0"):
-        Hepmass(train_rows=0)
+    with pytest.raises(ConfigError, match=r"dataset\.source\.train_file_rows is 0"):
+        Hepmass(train_file_rows=0)
 
 
 PEAK_OF_READING = """
@@ -135,7 +135,7 @@ from pathlib import Path
 from dkef.data.particles import Hepmass
 from dkef.streams import rng_for
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-source = Hepmass("train.gz", "test.gz", train_rows=None, drop={f"f{i}": "x" for i in range(5)})
+source = Hepmass("train.gz", "test.gz", train_file_rows=None, drop={f"f{i}": "x" for i in range(5)})
 table = source.read(Path(sys.argv[1]), rng_for("test"))
 print(table.values.nbytes // 1024, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

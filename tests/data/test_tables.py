@@ -87,6 +87,7 @@ def test_chunks_together_are_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
         ("a,b\n1,2\n3,4,5\n", {}, r"Expected 2 fields in line 3, saw 3; every row must have as many fields"),
         ("a,b\n1,2,3\n4,5,6\n", {}, r"data rows have 3 fields where the columns are 2"),
         ("a;b\n1;2\n", {}, r"text '1;2' in column 'a;b'|where the columns are"),
+        ("1,2\n3,4\n", {}, "begins with numbers where column names are expected"),
         (GOOD, {"drop": {"a": "x", "b": "x", "label": "x"}}, "no column is left"),
     ],
 )
@@ -141,8 +142,12 @@ def test_files_with_other_columns_are_not_joined(tmp_path: Path) -> None:
 def test_a_table_beyond_the_memory_bound_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delimited, "MAX_TABLE_BYTES", 100)
     path = csv_file(tmp_path, "a\n" + "\n".join(map(str, range(50))))
-    with pytest.raises(DkefError, match="read fewer rows or columns"):
+    with pytest.raises(DkefError, match="choose fewer rows or columns"):
         read(Csv(paths=[path]))
+    np.save(tmp_path / "x.npy", np.zeros((20, 2)))
+    with pytest.raises(DkefError, match="choose fewer rows or columns"):
+        read(Npy(paths=[str(tmp_path / "x.npy")]))
+    assert len(read(Npy(paths=[str(tmp_path / "x.npy")], max_rows=6)).values) == 6
 
 
 def test_npy_gives_the_array_with_its_names(tmp_path: Path) -> None:

@@ -35,7 +35,10 @@ def read_catalogue(path: Path) -> dict[str, RawFile]:
     except FileNotFoundError:
         raise DkefError(f"{path} does not exist; run from the project's root") from None
     entries = [_entry(row, f"{path}, line {number}") for number, row in enumerate(rows, start=2)]
-    return {entry.file: entry for entry in entries}
+    catalogue = {entry.file: entry for entry in entries}
+    if len(catalogue) < len(entries):
+        raise DkefError(f"{path} names a file twice; keep one row for each file")
+    return catalogue
 
 
 def _entry(row: dict[str, str], where: str) -> RawFile:

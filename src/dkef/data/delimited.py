@@ -7,10 +7,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NoReturn, cast
+from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
-import pandas as pd
 
 from dkef.errors import DkefError
 from dkef.models.protocol import Array
@@ -26,12 +25,8 @@ class Layout:
 
     separator: str = ","  # "whitespace" stands for any run of blanks
     skip_lines: int = 0  # before the first row of numbers
-    first_line_fields: int | None = None  # every row must have so many; None takes rows of any length
+    fields: int | None = None  # every row must have so many; None takes rows of any length
     max_rows: int | None = None  # stop after so many rows
-
-    @property
-    def pandas_separator(self) -> str:
-        return r"\s+" if self.separator == "whitespace" else self.separator
 
 
 def open_raw(path: Path) -> BinaryIO:
@@ -74,26 +69,16 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
 
     `names` are the names of those fields, for messages.
     """
-    strict = layout.first_line_fields is not None
+    import pandas as pd  # only where rows are read: sources are also imported while a workflow is planned
+
     done = 0
     try:
         with open_raw(path) as stream:
-            reader = pd.read_csv(
-                stream,
-                sep=layout.pandas_separator,
-                header=None,
-                index_col=False,
-                skiprows=layout.skip_lines,
-                nrows=layout.max_rows,
-                usecols=None if strict else list(fields),  # pandas counts the fields of a row only without usecols
-                dtype=dict.fromkeys(fields, np.float64),
-                chunksize=CHUNK_ROWS,
-            )
-            for frame in reader:
-                if strict and frame.shape[1] != layout.first_line_fields:
+            for frame in pd.read_csv(stream, **_pandas_options(fields, layout)):
+                if layout.fields not in (None, frame.shape[1]):
                     raise DkefError(
                         f"{path}: data rows have {frame.shape[1]} fields where the columns are "
-                        f"{layout.first_line_fields}; check dataset.source.separator and the file"
+                        f"{layout.fields}; check dataset.source.separator and the file"
                     )
                 chunk = frame[list(fields)].to_numpy()
                 _require_finite(path, chunk, names, done)
@@ -109,6 +94,21 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
         _explain_text(path, names, fields, layout, error)
 
 
+def _pandas_options(fields: Sequence[int], layout: Layout) -> dict[str, Any]:
+    strict = layout.fields is not None
+    return {
+        "sep": r"\s+" if layout.separator == "whitespace" else layout.separator,
+        "header": None,
+        "index_col": False,
+        "skiprows": layout.skip_lines,
+        "nrows": layout.max_rows,
+        "usecols": None if strict else list(fields),  # pandas counts the fields of a row only without it
+        "dtype": dict.fromkeys(fields, np.float64),
+        "low_memory": False,  # dropped columns may hold anything; their types are not worth a warning
+        "chunksize": CHUNK_ROWS,
+    }
+
+
 def read_numbers(path: Path, names: Sequence[str], fields: Sequence[int], layout: Layout) -> Array:
     """All rows at once; see read_chunks."""
     return gather(read_chunks(path, names, fields, layout), path)
@@ -120,14 +120,19 @@ def gather(chunks: Iterator[Array], path: Path) -> Array:
     for chunk in chunks:
         kept.append(chunk)
         size += chunk.nbytes
-        if size > MAX_TABLE_BYTES:
-            raise DkefError(
-                f"{path} holds more than {MAX_TABLE_BYTES // 10**6} MB of numbers in the chosen columns; "
-                "read fewer rows or columns (dataset.source.max_rows, columns)"
-            )
+        require_affordable(size, path)
     if not kept:
         raise DkefError(f"{path} has no rows")
     return np.concatenate(kept)
+
+
+def require_affordable(size: int, path: Path) -> None:
+    """Stop before the numbers of a table take more bytes than the stage can afford."""
+    if size > MAX_TABLE_BYTES:
+        raise DkefError(
+            f"{path} holds more than {MAX_TABLE_BYTES // 10**6} MB of numbers in the chosen columns; choose fewer rows "
+            "or columns in dataset.source"
+        )
 
 
 def _require_finite(path: Path, chunk: Array, names: Sequence[str], done: int) -> None:
@@ -157,7 +162,7 @@ def _explain_text(
         rows = (line.split() for line in text) if separator is None else csv.reader(text, delimiter=separator)
         for number, row in enumerate(rows, start=1):
             for name, field in zip(names, fields, strict=True):
-                if field < len(row) and not _is_number(row[field]):
+                if field < len(row) and not is_number(row[field]):
                     raise DkefError(
                         f"{path}: text {row[field]!r} in column {name!r}, data row {number}, where a number is "
                         "needed; drop the column or correct the file"
@@ -165,7 +170,8 @@ def _explain_text(
     raise DkefError(f"{path} cannot be read as numbers: {error}") from None
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a field can be read as a number; an empty one can, as a missing one."""
     try:
         float(text)
     except ValueError:

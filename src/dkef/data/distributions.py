@@ -5,7 +5,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dkef.models.protocol import Array
 
@@ -83,7 +82,7 @@ class NormalMixture(Distribution):
         """Log density [n], responsibilities [n, k] and component scores [n, k, d]."""
         gap = x[:, None, :] - self.means
         log_parts = np.log(self.weights) + log_normal(gap, 0.0, self.stds[:, None]).sum(axis=2)
-        log_p = logsumexp(log_parts, axis=1)
+        log_p = np.logaddexp.reduce(log_parts, axis=1)
         return log_p, np.exp(log_parts - log_p[:, None]), -gap / self.stds[:, None] ** 2
 
     def log_density(self, x: Array) -> Array:

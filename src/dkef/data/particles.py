@@ -49,7 +49,7 @@ class MiniBoone:
         path = raw / self.file
         signal = self._signal_rows(path)
         names = [f"uci_col_{i + 1:02d}" for i in range(50)]
-        layout = Layout("whitespace", skip_lines=1, first_line_fields=50, max_rows=signal)
+        layout = Layout("whitespace", skip_lines=1, fields=50, max_rows=signal)
         x = read_numbers(path, names, range(50), layout)
         if len(x) < signal:
             raise DkefError(f"{path} is cut off: {len(x)} of {signal} signal rows; delete it and fetch it again")
@@ -85,14 +85,14 @@ class Hepmass:
 
     train_file: str = "hepmass/1000_train.csv.gz"
     test_file: str = "hepmass/1000_test.csv.gz"
-    train_rows: int | None = 700_000
-    test_rows: int | None = 350_000
+    train_file_rows: int | None = 700_000
+    test_file_rows: int | None = 350_000
     drop: dict[str, str] = field(default_factory=dict)  # features left out, with the reason
 
     def __post_init__(self) -> None:
         for name in self.drop:
             require(name in FEATURES, "dataset.source.drop", name, "features f0 to f26")
-        for key in ("train_rows", "test_rows"):
+        for key in ("train_file_rows", "test_file_rows"):
             rows = getattr(self, key)
             require(rows is None or rows >= 1, f"dataset.source.{key}", rows, ">= 1, or null for all")
 
@@ -108,7 +108,7 @@ class Hepmass:
         return None
 
     def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
-        parts = ((raw / self.train_file, self.train_rows), (raw / self.test_file, self.test_rows))
+        parts = ((raw / self.train_file, self.train_file_rows), (raw / self.test_file, self.test_file_rows))
         x = gather((chunk for path, rows in parts for chunk in self._signal(path, rows)), raw / self.train_file)
         if not len(x):
             raise DkefError(f"{raw / self.train_file} and {raw / self.test_file} have no signal row (label 1)")

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dkef.data.distributions import LOG_2PI, Distribution, log_normal
 from dkef.models.protocol import Array
@@ -151,7 +150,7 @@ class Rings(Distribution):
         log_w = np.tile(np.log(R / R.sum()), 2)
         centres = np.concatenate([R, -R])  # -R_k: the fold of a negative radius
         log_parts = log_w + log_normal(r, centres, self.std)  # [n, 2k]
-        log_f = logsumexp(log_parts, axis=1)
+        log_f = np.logaddexp.reduce(log_parts, axis=1)
         resp = np.exp(log_parts - log_f[:, None])
         slope = -(r - centres) / self.std**2
         first = (resp * slope).sum(axis=1)

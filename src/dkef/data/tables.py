@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dkef.data.delimited import MAX_TABLE_BYTES, Layout, first_line, open_raw, read_numbers
+from dkef.data.delimited import Layout, first_line, is_number, open_raw, read_numbers, require_affordable
 from dkef.data.source import RawTable, Removed
 from dkef.errors import DkefError
 from dkef.models.protocol import Array
@@ -91,12 +91,20 @@ class Csv(ColumnChoice):
         return RawTable(values, parts[0].columns, parts[0].removed)
 
     def _read_one(self, path: Path) -> RawTable:
-        names = self.names or first_line(path, self.separator)
+        names = self.names or self._header(path)
         fields, removed = self.choose(names, path)
         used = [names[position] for position in fields]
         skip = self.skip_lines if self.names else 1
-        layout = Layout(self.separator, skip, first_line_fields=len(names), max_rows=self.max_rows)
+        layout = Layout(self.separator, skip, fields=len(names), max_rows=self.max_rows)
         return RawTable(read_numbers(path, used, fields, layout), tuple(used), removed)
+
+    def _header(self, path: Path) -> list[str]:
+        names = first_line(path, self.separator)
+        if all(is_number(name) for name in names):
+            raise DkefError(
+                f"{path} begins with numbers where column names are expected; name its columns in dataset.source.names"
+            )
+        return names
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,7 @@ class Npy(ColumnChoice):
         if len(names) != stored.shape[1]:
             raise DkefError(f"{path} has {stored.shape[1]} columns and dataset.source.names has {len(names)}")
         fields, removed = self.choose(names, path)
+        require_affordable(len(stored[: self.max_rows]) * len(fields) * 8, path)
         values = np.asarray(stored[: self.max_rows, fields], dtype=np.float64)
         return RawTable(values, tuple(names[i] for i in fields), removed)
 
@@ -143,8 +152,6 @@ def _load_npy(path: Path) -> Array:
     if not isinstance(stored, np.ndarray) or stored.ndim != 2 or stored.dtype.kind not in "fiu":
         found = f"{stored.ndim}-dimensional of type {stored.dtype}" if isinstance(stored, np.ndarray) else "an archive"
         raise DkefError(f"{path} is {found}; needed is a two-dimensional array of numbers")
-    if stored.size * 8 > MAX_TABLE_BYTES:
-        raise DkefError(f"{path} holds more than {MAX_TABLE_BYTES // 10**6} MB of numbers; store fewer rows")
     return stored
 
 

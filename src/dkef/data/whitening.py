@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 
+from dkef.data.distributions import AffineImage, Distribution
 from dkef.errors import DkefError
 from dkef.models.protocol import Array
 
@@ -59,3 +60,7 @@ class Whitening:
         """Whitened units to raw ones; [n, d]."""
         x: Array = self.mean + np.linalg.solve(self.W.T, y.T).T
         return x
+
+    def image(self, law: Distribution) -> Distribution:
+        """The law of the whitened rows, given that of the raw ones."""
+        return AffineImage(law, self.mean, self.W)

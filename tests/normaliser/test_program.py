@@ -1,5 +1,10 @@
 """The fused loops compute the same f as the plain definition in float64."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -79,3 +84,23 @@ def test_features_far_from_the_origin_lose_no_digits():
     # 100 + h is rounded to float32 before centring, an error of 4e-6 in each feature; squares of norms 10 x 100^2
     # without centring would leave no digit at all.
     np.testing.assert_allclose(fused_f(far, x), near.f(x), atol=5e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["{'avx': True}", "{'neon': True}", "{}"], ids=["avx", "neon", "none"])
+def test_hosts_with_other_registers_get_the_same_numbers(features, tmp_path):
+    """As if the host had narrower registers: other tiles, the same samples and, but for rounding, the same f."""
+    code = f"""
+import llvmlite.binding as llvm
+llvm.get_host_cpu_features = lambda: llvm.FeatureMap({features})
+from dkef.normaliser.vector import LANES
+from dkef.normaliser.weights import Q0Weights
+from tests.normaliser.examples import random_kef
+assert LANES < 16
+print(*Q0Weights(random_kef(d=5, m=31), "registers").log_r("z", 0, 100))
+"""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    there = np.array([float(number) for number in done.stdout.split()])
+    here = Q0Weights(random_kef(d=5, m=31), "registers").log_r("z", 0, 100)
+    np.testing.assert_allclose(there, here, atol=1e-5)

@@ -1,5 +1,6 @@
 """What a figure is drawn from: tables, grids, traces and splits, read once and keyed by dataset, model and seed."""
 
+import functools
 import json
 import math
 import re
@@ -114,8 +115,13 @@ class Inputs:
 
     def runs(self, dataset: str, model: str, metric: str) -> pd.DataFrame:
         """Rows of metrics.csv for one bar: one row a seed."""
-        m = self.metrics
-        return m[(m["dataset"] == dataset) & (m["model"] == model) & (m["metric"] == metric)].sort_values("seed")
+        return self._runs.get((dataset, model, metric), self.metrics.iloc[:0])
+
+    @functools.cached_property
+    def _runs(self) -> dict[tuple[str, str, str], pd.DataFrame]:
+        """metrics.csv cut into bars, once: a figure asks for hundreds."""
+        groups = self.metrics.sort_values("seed").groupby(["dataset", "model", "metric"], sort=False)
+        return {(str(d), str(m), str(metric)): rows for (d, m, metric), rows in groups}
 
     def one(self, key: Key, metric: str) -> tuple[float, bool]:
         """A metric of one run and whether it is trusted; NaN where it has no value."""
@@ -127,9 +133,12 @@ class Inputs:
 
     def row(self, dataset: str, model: str, metric: str) -> Mapping[str, Any] | None:
         """The summary's row for one bar, or None where there is none."""
-        s = self.summary
-        rows = s[(s["dataset"] == dataset) & (s["model"] == model) & (s["metric"] == metric)]
-        return None if rows.empty else dict(rows.iloc[0])
+        return self._rows.get((dataset, model, metric))
+
+    @functools.cached_property
+    def _rows(self) -> dict[tuple[str, str, str], dict[str, Any]]:
+        rows = self.summary.to_dict("records")
+        return {(str(row["dataset"]), str(row["model"]), str(row["metric"])): row for row in rows}
 
     def reference(self, dataset: str) -> str | None:
         """The model with which fssd_p_value compares the others: the one that has none because it is that model."""

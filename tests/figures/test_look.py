@@ -1,0 +1,86 @@
+"""One look for every model, whatever the experiment calls it."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dkef.errors import ConfigError
+from dkef.figures.catalogue import FIGURES, INPUTS, find
+from dkef.figures.look import LOOKS, component_of, dataset_order, look_of, model_order, paper_set
+from dkef.figures.scale import window
+
+
+def test_models_of_one_figure_differ_in_marker_or_line_and_not_by_colour_alone() -> None:
+    shown = [name for name in LOOKS if name not in ("dkef", "dkef_fixed_q0")]  # never beside DKEF-G-15
+    for first, second in itertools.combinations(shown, 2):
+        one, two = LOOKS[first], LOOKS[second]
+        assert (one.marker, one.line) != (two.marker, two.line), (first, second)
+        assert one.color != two.color, (first, second)
+
+
+def test_a_mixture_looks_like_its_component() -> None:
+    assert component_of("mixture_maf") == "maf"
+    assert component_of("maf") is None
+    assert look_of("mixture_maf").color == look_of("maf").color
+    assert look_of("mixture_maf").label == "MAF mixture"
+
+
+def test_figure_1_runs_look_like_their_models() -> None:
+    assert look_of("dkef_scales") == look_of("dkef")
+    assert look_of("kef_g_scales") == look_of("kef_g")
+
+
+def test_a_model_of_the_users_own_gets_a_name_and_a_colour() -> None:
+    assert look_of("my_model", 0).label == "my model"
+    assert look_of("my_model", 0).color != look_of("other", 1).color
+
+
+def test_models_stand_in_the_order_of_the_paper_with_dkef_g15_last_and_strangers_after() -> None:
+    assert model_order(["dkef_g15", "mine", "kef_g", "made"]) == ["made", "kef_g", "dkef_g15", "mine"]
+
+
+def test_datasets_stand_in_the_order_of_the_paper() -> None:
+    assert dataset_order(["miniboone_part", "mine", "mor", "redwine"]) == ["mor", "redwine", "miniboone_part", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [("redwine", "redwine"), ("hepmass_part", "hepmass"), ("ring_tiny", "ring"), ("wine_recognition", None)],
+)
+def test_a_part_of_a_set_is_that_set_and_another_set_is_none(name: str, plain: str | None) -> None:
+    assert paper_set(name) == plain
+
+
+def test_each_ablation_has_a_figure_name_of_its_own() -> None:
+    assert find("ablation_noise") is FIGURES["ablation"]
+    with pytest.raises(ConfigError, match="known are"):
+        find("nothing_like_it")
+
+
+def test_figures_ask_for_inputs_that_exist() -> None:
+    assert all(set(figure.needs) <= set(INPUTS) for figure in FIGURES.values())
+
+
+def test_the_catalogue_loads_no_drawing_library() -> None:
+    code = "import sys, dkef.figures.catalogue; sys.exit('matplotlib' in sys.modules or 'pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_all_medians_are_shown_unless_one_alone_would_squash_the_rest() -> None:
+    ordinary = np.array([-45.0, -27.0, -27.5, -28.0, -5.0])
+    shown = window(ordinary, ordinary)
+    assert all(shown.holds(value) for value in ordinary)
+    wild = np.append(ordinary, 1e6)
+    shown = window(wild, wild)
+    assert all(shown.holds(value) for value in ordinary)
+    assert not shown.holds(1e6)
+
+
+def test_a_window_without_any_value_still_has_two_ends() -> None:
+    empty = window(np.array([np.nan]), np.array([]))
+    assert empty.low < empty.high
+    single = window(np.array([3.0]), np.array([3.0]))
+    assert single.low < 3.0 < single.high

@@ -1,0 +1,61 @@
+"""Published numbers beside ours."""
+
+import math
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from dkef.errors import DkefError
+from dkef.published import PUBLISHED_COLUMNS, beside_ours, read_published
+from tests.made_up import benchmark_metrics, summary_of
+
+TABLE = Path(__file__).parents[1] / "data" / "published.csv"
+
+
+def one(**changed: object) -> pd.DataFrame:
+    row = {
+        "source": "notebook", "place": "cell 3", "comparable": "roughly", "dataset": "redwine", "model": "maf",
+        "metric": "log_likelihood", "value": -12.4, "uncertainty": 0.1, "note": "",
+    }  # fmt: skip
+    return pd.DataFrame([row | changed])
+
+
+SUMMARY = summary_of(benchmark_metrics(("redwine", "hepmass_part"), 3))
+
+
+def test_the_table_of_published_numbers_is_well_formed_and_names_a_source_for_each() -> None:
+    table = read_published(TABLE)
+    assert table["value"].map(math.isfinite).all()
+    assert table["source"].astype(bool).all()
+    assert table["place"].astype(bool).all()
+    # the six medians of four sets, the eleven rows of four toys: enough to notice a lost block
+    assert (table["place"] == "figure of October 2018").sum() == 4 * (6 + 5 + 6)
+    assert (table["place"] == "toy notebook of September 2018").sum() == 11 * 4 + 3
+
+
+def test_ours_stands_beside_with_interval_and_difference() -> None:
+    (row,) = beside_ours(one(), SUMMARY)
+    ours = SUMMARY.query("dataset == 'redwine' and model == 'maf' and metric == 'log_likelihood'").iloc[0]
+    assert row["ours"] == ours["median"]
+    assert row["low"] <= row["ours"] <= row["high"]
+    assert row["difference"] == pytest.approx(ours["median"] + 12.4)
+    assert row["runs"] == 3
+
+
+def test_a_part_of_a_set_stands_beside_the_whole_under_its_own_name() -> None:
+    (row,) = beside_ours(one(dataset="hepmass"), SUMMARY)
+    assert row["dataset"] == "hepmass_part"
+    assert row["ours"] is not None
+
+
+def test_a_number_without_ours_keeps_its_row() -> None:
+    (row,) = beside_ours(one(dataset="miniboone"), SUMMARY)
+    assert (row["dataset"], row["ours"], row["difference"], row["runs"]) == ("miniboone", None, None, 0)
+
+
+def test_a_word_that_is_no_comparability_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "published.csv"
+    one(comparable="maybe")[list(PUBLISHED_COLUMNS)].to_csv(path, index=False)
+    with pytest.raises(DkefError, match="comparable is 'maybe'"):
+        read_published(path)

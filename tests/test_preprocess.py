@@ -9,6 +9,7 @@ import pytest
 
 from dkef.config import compose_cell
 from dkef.data.card import card
+from dkef.data.particles import repeated_minimum
 from dkef.data.prepare import median_gaps
 from dkef.data.source import RawTable
 from dkef.data.splits import Splits, read_provenance, read_splits
@@ -184,6 +185,12 @@ def test_parkinsons_loses_the_four_columns_of_the_fact_sheet_in_order(tmp_path: 
     assert filtered == ["Jitter(%)", "Jitter:RAP", "Shimmer", "Shimmer:APQ3"]
     correlation = np.abs(np.corrcoef(splits.whitening.invert(splits.train), rowvar=False)) - np.eye(15)
     assert correlation.max() < 0.98
+
+
+def test_no_column_that_maf_kept_of_miniboone_has_a_repeated_minimum() -> None:
+    x = raw_table("miniboone_part").values
+    assert not repeated_minimum(x, 5).any()
+    assert (x[:, 0] > -100).all()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from dkef.data.card import card, marginals
+from dkef.data.card import card
 from dkef.data.prepare import prepare
 from dkef.data.settings import Dataset, Preprocessing
 from dkef.data.source import RawTable, Removed
@@ -112,19 +112,3 @@ def test_card_counts_test_rows_that_are_also_training_rows() -> None:
     splits = prepare(table, Dataset("Twins", None), lambda purpose: rng_for(purpose, "twins", 0))
     by_hand = sum(any((row == other).all() for other in splits.train) for row in splits.test)
     assert card(splits).shared_rows == by_hand > 0
-
-
-def test_marginals_are_densities_of_the_training_rows() -> None:
-    splits = made_up(d=4)
-    found = marginals(splits, coordinates=3, bins=10)
-    assert found.labels == ("component 1", "component 2", "component 3")
-    widths = np.diff(found.edges, axis=1)
-    np.testing.assert_allclose((found.singles * widths).sum(axis=1), 1)
-    area = widths[0][:, None] * widths[2]
-    assert (found.pairs[0, 2] * area).sum() == pytest.approx(1)
-    # Summing a pair over its second coordinate gives the first's histogram, but for rows in the other's cut tails.
-    np.testing.assert_allclose((found.pairs[0, 2] * area).sum(axis=1), found.singles[0] * widths[0], atol=0.02)
-
-
-def test_marginals_of_raw_rows_carry_the_column_names() -> None:
-    assert marginals(made_up(whiten=False)).labels == ("c0", "c1", "c2")

@@ -1,4 +1,4 @@
-"""A look at a dataset: the numbers of its card, and of the figure of its pairwise marginals."""
+"""The card of a dataset: what a reader should know of it before its results."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ CONDITION_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Card:
-    """What a reader should know of a dataset before its results."""
+    """One record a dataset and seed; `dataclasses.asdict` makes it plain."""
 
     title: str
     subset_of: str | None
@@ -63,29 +63,3 @@ def shared_rows(train: Array, test: Array) -> int:
     """How many test rows also occur in the training part, to the last bit."""
     known = {row.tobytes() for row in np.ascontiguousarray(train)}
     return sum(row.tobytes() in known for row in np.ascontiguousarray(test))
-
-
-@dataclass(frozen=True)
-class Marginals:
-    """Histograms of the first coordinates and of their pairs over the training rows, as densities."""
-
-    labels: tuple[str, ...]
-    edges: Array  # [k, bins + 1]
-    singles: Array  # [k, bins]
-    pairs: Array  # [k, k, bins, bins]; pairs[i, j] has coordinate i along its first axis, i < j
-
-
-def marginals(splits: Splits, coordinates: int = 6, bins: int = 40, tail: float = 0.002) -> Marginals:
-    """What a figure of pairwise marginals shows; the outermost `tail` of each coordinate on either side is cut."""
-    x = splits.train[:, :coordinates]
-    k = x.shape[1]
-    kind = "component {}" if splits.whitened else "{}"
-    names = range(1, k + 1) if splits.whitened else splits.columns
-    low, high = np.quantile(x, [tail, 1 - tail], axis=0)
-    edges = np.linspace(low, high, bins + 1).T
-    singles = np.stack([np.histogram(x[:, i], edges[i], density=True)[0] for i in range(k)])
-    pairs = np.zeros((k, k, bins, bins))
-    for i in range(k):
-        for j in range(i + 1, k):
-            pairs[i, j] = np.histogram2d(x[:, i], x[:, j], [edges[i], edges[j]], density=True)[0]
-    return Marginals(tuple(kind.format(name) for name in list(names)[:k]), edges, singles, pairs)

@@ -43,7 +43,8 @@ def main() -> None:
     args = parser.parse_args()
     config = json.loads(args.config)
     pin_threads(config["threads"])
-    x = read_splits(args.data).test
+    splits = read_splits(args.data)
+    x = splits.test
     trained = read_record(args.model)
     package = str(trained["class"]).partition(".")[0]
     # The model was trained by this same workflow from a configuration its user chose, so its package is trusted.
@@ -52,6 +53,7 @@ def main() -> None:
     arrays = {"log_density": at_test.log_density, "score": at_test.score, "curvature": at_test.curvature}
     truth = instantiate(config["source"]).true_density()
     if truth is not None:
+        truth = splits.whitening.image(truth)  # the law of the rows as the model saw them
         arrays |= {"true_log_density": truth.log_density(x), "true_score": truth.score(x)}
     for name, array in arrays.items():
         if bad := int(np.size(array) - np.isfinite(array).sum()):

@@ -48,6 +48,7 @@ class Experiment:
     title: str
     suites: dict[str, Suite]
     figures: list[str]
+    reduced: str | None = None  # how the run is smaller than the paper's; stands in every figure
     datasets: dict[str, Variant] = field(default_factory=dict)  # variants of datasets, by their new name
     models: dict[str, Variant] = field(default_factory=dict)  # variants of models, by their new name
 
@@ -219,6 +220,16 @@ class Plan:
         }
         return canonical(_name(dataset, model, seed) | reads)
 
+    def sensitivity_slice(self, dataset: str, seed: int) -> str:
+        cell = self.any_cell(dataset)
+        reads = {"comparison": plain(cell.comparison), "sensitivity": plain(cell.sensitivity)}
+        return canonical({"dataset": dataset, "seed": seed, "models": self.models(dataset)} | reads)
+
+    def agreement_slice(self) -> str:
+        """The settings that other settings are compared with: those of the first dataset."""
+        datasets = self.datasets()
+        return canonical({"comparison": plain(self.any_cell(datasets[0]).comparison)} if datasets else {})
+
     def summarise_slice(self) -> str:
         references = {dataset: self.reference(dataset, self.models(dataset)[0]) for dataset in self.datasets()}
         return canonical({"experiment": self.name, "references": references})
@@ -236,7 +247,8 @@ class Plan:
             }
             for dataset in (self.datasets() if datasets is None else datasets)
         ]
-        return canonical({"experiment": self.name, "title": self.experiment.title, "datasets": entries})
+        about = {"experiment": self.name, "title": self.experiment.title, "reduced": self.experiment.reduced}
+        return canonical(about | {"datasets": entries})
 
 
 def _name(dataset: str, model: str, seed: int) -> dict[str, Any]:

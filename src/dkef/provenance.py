@@ -32,7 +32,7 @@ def array_digest(*arrays: np.ndarray) -> str:
     sha = hashlib.sha256()
     for array in arrays:
         sha.update(f"{array.dtype.str}{array.shape}".encode())
-        sha.update(np.ascontiguousarray(array).tobytes())
+        sha.update(np.ascontiguousarray(array).data)
     return sha.hexdigest()[:16]
 
 

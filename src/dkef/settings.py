@@ -167,4 +167,5 @@ class Cell:
     normaliser: Normaliser
     evaluation: EvaluationSettings
     comparison: Comparison
+    sensitivity: Sensitivity
     compute: Compute

@@ -51,3 +51,67 @@ rule summarise:
         "python -m dkef.summarise --config {params.config:q} --metrics {input.metrics}"
         " --out {output.metrics} --summary {output.summary} --tests {output.tests}"
         " > {log} 2>&1"
+
+
+rule sensitivity:
+    input:
+        evaluations=evaluations_of_seed,
+        data="data/processed/{dataset}/seed{seed}.h5",
+        code=code_of("dkef.sensitivity"),
+    output:
+        result("{dataset}/sensitivity/seed{seed}.csv"),
+    log:
+        result("{dataset}/sensitivity/seed{seed}.log"),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime="1h",
+    params:
+        config=sensitivity_config,
+    shell:
+        "python -m dkef.sensitivity --config {params.config:q} --data {input.data}"
+        " --evaluations {input.evaluations} --out {output} > {log} 2>&1"
+
+
+rule agreement:
+    input:
+        tables=sensitivity_tables(),
+        code=code_of("dkef.agreement"),
+    output:
+        sensitivity=result("sensitivity.csv"),
+        agreement=result("agreement.csv"),
+    log:
+        result("agreement.log"),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime="1h",
+    params:
+        config=plan.agreement_slice(),
+    shell:
+        "python -m dkef.agreement --config {params.config:q} --tables {input.tables}"
+        " --out {output.sensitivity} --agreement {output.agreement} > {log} 2>&1"
+
+
+rule published:
+    input:
+        published="data/published.csv",
+        summary=result("summary.csv"),
+        code=code_of("dkef.published"),
+    output:
+        result("published.csv"),
+    log:
+        result("published.log"),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime="1h",
+    shell:
+        "python -m dkef.published --published {input.published}"
+        " --summary {input.summary} --out {output} > {log} 2>&1"

@@ -1,6 +1,4 @@
 # Functions of wildcards, stage by stage: which files and which slice of the configuration a job gets.
-import math
-
 from dkef.figures.catalogue import find as find_figure
 
 
@@ -11,9 +9,7 @@ def fetch_config(wildcards):
 def raw_files(wildcards):
     """Files that the fetch stage brings, and files of the user's own, wherever they lie."""
     source = plan.source(wildcards.dataset)
-    return [f"data/raw/{file}" for file in source.files] + list(
-        getattr(source, "paths", [])
-    )
+    return [f"data/raw/{file}" for file in source.files] + list(source.own_files)
 
 
 def preprocess_code(wildcards):
@@ -67,28 +63,33 @@ def chunk_config(wildcards):
     return plan.chunk_slice(wildcards.dataset, wildcards.model, int(wildcards.seed))
 
 
-def chunks_of(wildcards, stage, samples):
-    """Chunk files of a stage; none where the merge itself samples until a target is met."""
-    settings = plan.cell(wildcards.dataset, wildcards.model).normaliser
+def normaliser_of(wildcards):
+    return plan.cell(wildcards.dataset, wildcards.model).normaliser
+
+
+def normalise_inputs(wildcards):
+    """Pilot and numbered chunks; none where one job samples until a target is met."""
+    settings = normaliser_of(wildcards)
     if settings.tolerance is not None:
-        return []
+        return {}
     pattern = cell("normalise/{stage}/chunk{chunk:04d}.json")
-    count = math.ceil(getattr(settings, samples) / settings.chunk_samples)
-    return [
-        pattern.format(**wildcards, stage=stage, chunk=chunk) for chunk in range(count)
-    ]
+    return {"pilot": cell("normalise/pilot.json").format(**wildcards)} | {
+        stage: [
+            pattern.format(**wildcards, stage=stage, chunk=chunk)
+            for chunk in range(settings.chunks(stage))
+        ]
+        for stage in ("variance", "bound_z", "z")
+    }
 
 
-def variance_chunks(wildcards):
-    return chunks_of(wildcards, "variance", "bound_samples")
-
-
-def bound_z_chunks(wildcards):
-    return chunks_of(wildcards, "bound_z", "bound_samples")
-
-
-def z_chunks(wildcards):
-    return chunks_of(wildcards, "z", "samples")
+def normalise_command(wildcards, input):
+    """The verb of `python -m dkef.normalise`, and the files it reads or keeps."""
+    if normaliser_of(wildcards).tolerance is not None:
+        return "target --folder " + cell("normalise").format(**wildcards)
+    return (
+        f"merge --pilot {input.pilot} --variance {input.variance}"
+        f" --bound-z {input.bound_z} --z {input.z}"
+    )
 
 
 def reference_evaluation(wildcards):
@@ -103,6 +104,26 @@ def compare_config(wildcards):
     return plan.compare_slice(wildcards.dataset, wildcards.model, int(wildcards.seed))
 
 
+def evaluations_of_seed(wildcards):
+    """Every model's evaluation on one dataset under one seed."""
+    return [
+        cell("evaluation.h5").format(**wildcards, model=model)
+        for model in plan.models(wildcards.dataset)
+    ]
+
+
+def sensitivity_config(wildcards):
+    return plan.sensitivity_slice(wildcards.dataset, int(wildcards.seed))
+
+
+def sensitivity_tables():
+    return [
+        result(f"{dataset}/sensitivity/seed{seed}.csv")
+        for dataset in plan.datasets()
+        for seed in plan.seeds(dataset)
+    ]
+
+
 def drawable(name):
     """The file `name` of every cell whose space can be drawn."""
     return cell_paths(name, [d for d in plan.datasets() if plan.synthetic(d)])
@@ -113,7 +134,8 @@ def figure_inputs(wildcards):
     offered = {
         "metrics": result("metrics.csv"),
         "summary": result("summary.csv"),
-        "claims": result("claims.csv"),
+        "sensitivity": result("sensitivity.csv"),
+        "agreement": result("agreement.csv"),
         "grids": drawable("grid.h5"),
         "traces": cell_paths("trace.csv"),
         "splits": [f"data/processed/{dataset}/seed0.h5" for dataset in plan.datasets()],
@@ -133,3 +155,10 @@ def figure_caption(wildcards):
 
 def figure_code(wildcards):
     return code_of("dkef.render", find_figure(wildcards.figure).module)
+
+
+def report_inputs():
+    """The experiment's figures and, where it has cells, its tables."""
+    figures = [figure(f"{name}.png") for name in plan.experiment.figures]
+    tables = ("summary.csv", "claims.csv", "published.csv") if plan.cells else ()
+    return figures + [result(table) for table in tables]

@@ -49,11 +49,8 @@ rule normalise_chunk:
 
 rule normalise:
     input:
+        unpack(normalise_inputs),
         model=cell("model.h5"),
-        pilot=cell("normalise/pilot.json"),
-        variance=variance_chunks,
-        bound_z=bound_z_chunks,
-        z=z_chunks,
         code=code_of("dkef.normalise"),
     output:
         cell("log_z.json"),
@@ -67,7 +64,7 @@ rule normalise:
         runtime="4h",
     params:
         config=normalise_config,
+        command=normalise_command,
     shell:
-        "python -m dkef.normalise merge --config {params.config:q} --model {input.model}"
-        " --pilot {input.pilot} --variance {input.variance} --bound-z {input.bound_z}"
-        " --z {input.z} --out {output} > {log} 2>&1"
+        "python -m dkef.normalise {params.command} --config {params.config:q}"
+        " --model {input.model} --threads {threads} --out {output} > {log} 2>&1"

@@ -52,3 +52,51 @@ rule render:
     shell:
         "python -m dkef.render --config {params.config:q} --figure {wildcards.figure}"
         " {params.tables} --out {output.pdf} {output.png} > {log} 2>&1"
+
+
+rule separated:
+    input:
+        code=code_of("dkef.separated"),
+    output:
+        table=result("separated.csv"),
+        verdict=result("separated.json"),
+    log:
+        result("separated.log"),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime="1h",
+    shell:
+        "python -m dkef.separated --out {output.table} --verdict {output.verdict}"
+        " > {log} 2>&1"
+
+
+# Appendix C as a figure of its own; it needs no cell of the experiment.
+ruleorder: mixtures > render
+
+
+rule mixtures:
+    input:
+        table=result("separated.csv"),
+        verdict=result("separated.json"),
+        code=code_of("dkef.figures.mixtures"),
+    output:
+        pdf=figure("mixtures.pdf"),
+        png=report(
+            figure("mixtures.png"),
+            caption="../report/mixtures.rst",
+            category="Figures",
+        ),
+    log:
+        figure("mixtures.log"),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime="1h",
+    shell:
+        "python -m dkef.figures.mixtures --table {input.table} --verdict {input.verdict}"
+        " --out {output.pdf} {output.png} > {log} 2>&1"

@@ -3,8 +3,7 @@
 
 rule report:
     input:
-        expand(figure("{figure}.png"), figure=plan.experiment.figures),
-        result("summary.csv"),
+        report_inputs(),
     output:
         result("report.html"),
     log:

@@ -62,7 +62,8 @@ class Component:
             products: Array = self.rho * (phi_x @ phi_y.T)
             return products
         squared = (phi_x**2).sum(1)[:, None] - 2 * phi_x @ phi_y.T + (phi_y**2).sum(1)
-        return self.rho * np.exp(-np.maximum(squared, 0.0) / (2 * self.tau))
+        gaussian: Array = self.rho * np.exp(-np.maximum(squared, 0.0) / (2 * self.tau))
+        return gaussian
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,10 @@ class KefGraph:
 
     def gram(self, theta: Array) -> Array | None:
         """k(z, z) where the RKHS-norm term needs it."""
-        return self._gram(self._cast(theta)).numpy() if self.spec.lambda_h > 0 else None
+        if self.spec.lambda_h == 0:
+            return None
+        K: Array = self._gram(self._cast(theta)).numpy()
+        return K
 
     def loss_rows(self, theta: Array, alpha: Array, x: Array) -> Array:
         """Score-matching loss at each row of x; [n] in float64."""
@@ -112,7 +115,7 @@ class KefGraph:
         through_alpha = self._constraint_gradient(*map(self._cast, (theta, solution.alpha, v, fit_rows))).numpy()
         return StepGradient(loss, by_theta.astype(np.float64) - through_alpha)
 
-    def _cast(self, array: Array) -> Array:
+    def _cast(self, array: Array) -> Tensor:
         return tf.constant(np.asarray(array, dtype=self.dtype))
 
     def _model(self, theta: Tensor) -> tuple[KefParameters, Regularisers]:

@@ -264,6 +264,28 @@ def test_ksd_beyond_the_cap_is_that_of_the_drawn_rows(cell: Path) -> None:
     assert table.value["ksd2"] == pytest.approx(ksd(x[rows], 0.3 - x[rows], yardstick.median).statistic, rel=1e-12)
 
 
+def test_a_score_that_is_not_finite_counts_whether_or_not_its_row_is_drawn_for_ksd(cell: Path) -> None:
+    x = rng_for("test", "compare").standard_normal((N, D))
+    drawn = Yardstick.draw(x, "set", 3, Comparison(ksd_max_rows=25)).ksd_rows
+    left_out = min(set(range(N)) - set(drawn))
+
+    def spoil(arrays: dict[str, Array]) -> None:
+        arrays["score"][left_out] = np.nan
+
+    write_evaluation(cell / "evaluation.h5", x, 0.3, change=spoil)
+    assert run(cell, settings={"ksd_max_rows": 25}).status["ksd2"] == "invalid: 1 of 60 scores not finite"
+
+
+def test_each_bandwidth_is_its_own_factor_times_the_median(cell: Path) -> None:
+    table = run(cell, settings={"fssd_bandwidth_factor": 0.5, "ksd_bandwidth_factor": 3.0})
+    x = rng_for("test", "compare").standard_normal((N, D))
+    yardstick = Yardstick.draw(x, "set", 3, Comparison())
+    near = fssd(x, 0.3 - x, yardstick.locations, 0.5 * yardstick.median)
+    everywhere = ksd(x, 0.3 - x, 3.0 * yardstick.median)
+    assert table.value["fssd2"] == pytest.approx(near.statistic, rel=1e-12)
+    assert table.value["ksd2"] == pytest.approx(everywhere.statistic, rel=1e-12)
+
+
 def test_an_evaluation_of_other_points_is_refused(cell: Path) -> None:
     write_evaluation(cell / "evaluation.h5", np.zeros((N - 1, D)), 0.3)
     with pytest.raises(DkefError, match="59 rows for 60 test points"):

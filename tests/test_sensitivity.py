@@ -160,6 +160,24 @@ def test_the_rank_correlation_counts_swapped_pairs() -> None:
     assert cells["best_by_fssd"] == "a"
 
 
+def test_each_order_is_compared_with_its_own_counterpart() -> None:
+    orders = {  # statistic, factor, locations: values of models a, b, c
+        ("fssd2", "1.0", "20"): (1, 2, 3),
+        ("fssd2", "2.0", "20"): (2, 1, 3),
+        ("ksd2", "1.0", ""): (1, 3, 2),
+        ("ksd2", "2.0", ""): (3, 2, 1),
+    }
+    rows = [(*key, model, value) for key, values in orders.items() for model, value in zip("abc", values, strict=True)]
+    names = ["statistic", "bandwidth_factor", "locations", "model", "number"]
+    table = pd.DataFrame(rows, columns=names).assign(dataset="set", seed="0")
+    first, second = agreement.agreement_rows(table, Comparison(fssd_locations=20))
+    third = 1 / 3  # one of three pairs is swapped
+    taus = ["tau_fssd_ksd", "tau_fssd_default", "tau_ksd_default"]
+    assert [first[tau] for tau in taus] == pytest.approx([third, 1.0, 1.0])
+    assert [second[tau] for tau in taus] == pytest.approx([-third, third, -third])
+    assert (second["bandwidth_factor"], second["best_by_fssd"], second["best_by_ksd"]) == (2.0, "b", "c")
+
+
 def test_tables_without_the_settings_of_the_comparison_are_refused(cell: Path) -> None:
     measure(cell)
     with pytest.raises(DkefError, match="no row has the settings of the comparison"):

@@ -112,8 +112,8 @@ def test_ksd_is_the_same_to_the_last_bit_with_any_number_of_threads() -> None:
 
 def test_a_common_shift_of_points_and_locations_changes_nothing() -> None:
     x, p, _, v, s = sample(60, 3, 11)
-    # A shift by 1e5 rounds the points themselves at 1e-11; everything else must stay exact.
-    far, far_v = x + 1e5, v + 1e5
+    # A shift by 2^23 rounds the points themselves at 1e-9; squares of shifted points would lose all but 1e-3.
+    far, far_v = x + 2.0**23, v + 2.0**23
     assert fssd(far, p, far_v, s).statistic == pytest.approx(fssd(x, p, v, s).statistic, abs=1e-9)
     assert ksd(far, p, s).statistic == pytest.approx(ksd(x, p, s).statistic, abs=1e-9)
 

@@ -123,6 +123,15 @@ def test_too_few_seeds_leave_the_test_undefined_but_not_the_difference(tmp_path:
     assert row.median_difference == pytest.approx(2.0, abs=0.5)
 
 
+def test_seeds_without_a_difference_count_as_pairs_but_not_in_the_p_value() -> None:
+    differences = np.array([0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert summarise.paired_test(differences, True)["p_value"] == pytest.approx(2.0**-5, rel=1e-12)
+    few = summarise.paired_test(differences[:5], True)
+    assert few["p_value"] is None
+    assert few["status"] == "undefined: 3 seeds differ, p below 0.05 needs 6"
+    assert summarise.paired_test(np.zeros(8), True)["better"] is None
+
+
 def test_an_experiment_without_a_reference_has_no_paired_tests(tmp_path: Path) -> None:
     run(tmp_path, cells(tmp_path), reference=None)
     assert (tmp_path / "tests.csv").read_text() == ",".join(summarise.TEST_COLUMNS) + "\n"

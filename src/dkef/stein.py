@@ -104,6 +104,7 @@ def fssd_fit_p_value(
     The limit is sum_i nu_i (z_i^2 - 1) with standard normal z and the eigenvalues nu of the covariance of the stacked
     Stein features, [J d, J d] (Jitkrittum et al., 2017): meant for small J d.
     """
+    x, score, locations = _checked(bandwidth, x, score, locations)
     statistic, _ = _project(x, score, locations, bandwidth, block_rows)
     n, size = len(x), locations.size
     total, square = np.zeros(size), np.zeros((size, size))

@@ -40,7 +40,7 @@ DEVIATION_COLUMNS = ("topic", "paper", "code", "key", "ours", "why")
 def summary_page(request: Request, args: argparse.Namespace) -> list[Markup]:
     """Medians over seeds with their intervals, dataset by dataset."""
     summary = read_summary(args.tables[0])
-    parts = [paragraph("Median over seeds, [interval of order statistics], number of runs with a value of all runs.")]
+    parts = [paragraph("Median over seeds, [interval of order statistics], runs that have a value / all runs.")]
     for entry in request.ordered():
         rows = []
         for model in model_order(list(entry.models)):
@@ -59,11 +59,12 @@ def _median(row: Any) -> str | Markup:
     if not math.isfinite(row["median"]):
         ended = {kind: int(row[f"runs_{kind}"]) for kind in ("diverged", "invalid", "undefined")}
         return marked(", ".join(f"{count} {kind}" for kind, count in ended.items() if count) or "no run", "faint")
-    text = number(row["median"])
+    below = f"{valued}/{int(row['runs'])}"
     if math.isfinite(row["interval_low"]):
-        text += f" [{number(row['interval_low'])}, {number(row['interval_high'])}]"
-    text += f" {valued}/{int(row['runs'])}"
-    return marked(f"{text}, {int(row['runs_untrusted'])} not trusted", "note") if row["runs_untrusted"] else text
+        below = f"[{number(row['interval_low'], 3)}, {number(row['interval_high'], 3)}] {below}"
+    doubt = f"<br>{marked('log Z not trusted: ' + str(int(row['runs_untrusted'])), 'note').text}"
+    shown = f"{number(row['median'])}<br>{marked(below, 'faint').text}"
+    return Markup(shown + (doubt if row["runs_untrusted"] else ""))
 
 
 def claims_page(request: Request, args: argparse.Namespace) -> list[Markup]:
@@ -75,7 +76,7 @@ def claims_page(request: Request, args: argparse.Namespace) -> list[Markup]:
         verdict = marked(row["verdict"], KINDS[row["verdict"]])
         if row["tendency"]:
             verdict = Markup(f"{verdict.text}<br>{marked('points to: ' + row['tendency'], 'faint').text}")
-        reason = f"{row['reason']}. " if row["reason"] else ""
+        reason = f"{row['reason'][:1].upper()}{row['reason'][1:]}. " if row["reason"] else ""
         rows.append({
             "verdict": verdict, "statement": row["statement"], "place": row["place"], "rule": row["rule"],
             "numbers": f"{reason}{row['numbers']}",
@@ -96,18 +97,23 @@ def published_page(request: Request, args: argparse.Namespace) -> list[Markup]:
     """Published numbers beside ours; those without ours at the end."""
     numbers = ("published", "uncertainty", "ours", "low", "high", "coverage", "difference")
     rows = read_table(args.tables[0], PUBLISHED_COLUMNS, numbers=numbers)
-    shown = [
-        {key: row[key] for key in PUBLISHED_COLUMNS}
-        | {key: number(row[key]) for key in numbers}
-        | {"model": look_of(row["model"]).label}
-        for _, row in rows.sort_values("ours", na_position="last", key=lambda c: c.isna(), kind="stable").iterrows()
-    ]
+    shown = []
+    for _, row in rows.sort_values("ours", key=lambda column: column.isna(), kind="stable").iterrows():
+        spread = f" \u00b1 {number(row['uncertainty'])}" if math.isfinite(row["uncertainty"]) else ""
+        interval = f" [{number(row['low'])}, {number(row['high'])}]" if math.isfinite(row["low"]) else ""
+        doubt = marked(f" {row['untrusted']} not trusted", "note").text if row["untrusted"] != "0" else ""
+        shown.append({
+            "dataset": row["dataset"], "model": look_of(row["model"]).label, "metric": row["metric"].replace("_", " "),
+            "published": number(row["published"]) + spread, "ours": Markup(number(row["ours"]) + interval + doubt),
+            "runs": row["runs"], "difference": number(row["difference"], 3), "comparable": row["comparable"],
+            "source": f"{row['source']}, {row['place']}", "note": row["note"],
+        })  # fmt: skip
     told = (
         "The paper's results are pictures; these are the numbers that can be recovered. `roughly`: other settings, "
         "read off pixels or one seed. `no`: other preprocessing, shown for orientation only."
     )
-    columns = [name for name in PUBLISHED_COLUMNS if name not in ("coverage",)]
-    return [paragraph(told), table(columns, shown, numeric=(*numbers, "runs", "untrusted"))]
+    columns = ["dataset", "model", "metric", "published", "ours", "runs", "difference", "comparable", "source", "note"]
+    return [paragraph(told), table(columns, shown, numeric=("published", "ours", "runs", "difference"))]
 
 
 def cards_page(request: Request, args: argparse.Namespace) -> list[Markup]:
@@ -116,10 +122,7 @@ def cards_page(request: Request, args: argparse.Namespace) -> list[Markup]:
     for path in args.splits:
         found = card(read_splits(path))
         rows: list[dict[str, Any]] = [
-            {
-                "what": "rows",
-                "value": f"{found.rows}: {found.train} training, {found.valid} validation, {found.test} test",
-            },
+            {"what": "rows", "value": f"{found.rows}: {found.train} train, {found.valid} valid, {found.test} test"},
             {"what": "columns", "value": f"{found.dimension}: {', '.join(found.columns)}"},
             *({"what": f"removed {r.kind}", "value": f"{r.name}: {r.reason}"} for r in found.removed),
             {"what": "whitened", "value": "yes" if found.whitened else "no"},

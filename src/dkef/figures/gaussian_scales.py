@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkef.figures.inputs import DatasetEntry, Inputs, Key
-from dkef.figures.look import INK, TRUTH, look_of, model_order
+from dkef.figures.look import FIGURE_1, INK, TRUTH, look_of, model_order
 from dkef.figures.panels import footnotes, nothing
 
 FIT = "#D55E00"
@@ -35,9 +35,10 @@ def draw(inputs: Inputs) -> Figure:
 
 
 def _entry(inputs: Inputs) -> DatasetEntry | None:
-    """The experiment's one-dimensional set."""
+    """The experiment's one-dimensional set, that of Figure 1 first."""
     flat = {dataset for (dataset, _, _), grid in inputs.grids.items() if grid["log_density"].ndim == 1}
-    return next((entry for entry in inputs.request.datasets if entry.name in flat), None)
+    found = [entry for entry in inputs.request.datasets if entry.name in flat]
+    return next((entry for entry in found if set(FIGURE_1) & set(entry.models)), found[0] if found else None)
 
 
 def _panel(axes: Axes, inputs: Inputs, key: Key) -> None:

@@ -63,7 +63,8 @@ LOOKS: dict[str, Look] = {
     "dkef": Look("DKEF", "#0072B2", "*", "-"),
     "dkef_g15": Look("DKEF-G-15", "#0072B2", "*", "-"),
 }
-# Figure 1 runs the two models under settings of its own.
+# Figure 1 runs two models under settings of its own.
+FIGURE_1 = ("kef_g_scales", "dkef_scales")
 ALIASES = {"nvp": "real_nvp", "kef_g_scales": "kef_g", "dkef_scales": "dkef"}
 OTHERS = ("#332288", "#88CCEE", "#44AA99", "#999933", "#CC6677", "#AA4499", "#882255", "#117733")
 

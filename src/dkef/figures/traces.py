@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkef.figures.inputs import DatasetEntry, Inputs
-from dkef.figures.look import FAINT, OTHERS, look_of
+from dkef.figures.look import FAINT, FIGURE_1, OTHERS, look_of
 from dkef.figures.panels import footnotes, heading, nothing
 from dkef.figures.scale import window
 
@@ -16,7 +16,8 @@ PREFERRED = ("dkef_g15", "dkef", "dkef_fixed_q0", "dkef_g50", "kef_g")
 
 def draw_synthetic(inputs: Inputs) -> Figure:
     """Figure 4."""
-    return _draw(inputs, inputs.request.ordered(synthetic=True))
+    entries = inputs.request.ordered(synthetic=True)
+    return _draw(inputs, [entry for entry in entries if not set(entry.models) <= set(FIGURE_1)])
 
 
 def draw_benchmark(inputs: Inputs) -> Figure:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from dkef.figures.look import SYNTHETIC, component_of, look_of
+from dkef.figures.look import FIGURE_1, SYNTHETIC, component_of, look_of
 from dkef.statements.evidence import AHEAD, BEHIND, CLOSE, Evidence, Order, listed, title
 from dkef.statements.verdict import FAILED, HELD, Statement, Verdict, every, finding, most, undecided
 
@@ -23,13 +23,11 @@ STEADY, UNSTEADY = 0.05, 0.2  # range over seeds of a mode's share
 
 
 def learned_kernel(evidence: Evidence) -> Verdict:
-    entries = [entry for entry in evidence.request.datasets if entry.name.startswith("gaussian_scales")]
-    for entry in entries:
-        deep = [m for m in entry.models if m.startswith("dkef")]
-        plain = [m for m in entry.models if m.startswith("kef_g")]
-        if deep and plain:
-            orders = [evidence.ahead(entry.name, metric, deep[0], plain[0]) for metric in (FISHER, LIKELY)]
-            numbers = "; ".join(listed(evidence, entry, metric, [plain[0], deep[0]]) for metric in (FISHER, LIKELY))
+    plain, deep = FIGURE_1
+    for entry in evidence.request.datasets:
+        if {plain, deep} <= set(entry.models):
+            orders = [evidence.ahead(entry.name, metric, deep, plain) for metric in (FISHER, LIKELY)]
+            numbers = "; ".join(listed(evidence, entry, metric, [plain, deep]) for metric in (FISHER, LIKELY))
             return every(orders, numbers, 2, "two metrics")
     return undecided("the one-dimensional mixture was not run with both kernels")
 

@@ -114,6 +114,18 @@ def workspace(program: Program) -> Array:
     return rows
 
 
+# The steps. Each is given where its weights begin and the numbers it was packed with.
+
+
+@njit
+def _layer(rows, weights, at, h, h_count, x_count, out, tiles, softplus):  # type: ignore[no-untyped-def]
+    """rows[out:] = activation(h weight + x skip + bias)."""
+    for tile in range(tiles):
+        for strip in range(0, BLOCK, STRIP):
+            layer_tile(rows, strip, weights, at, h, h_count, 0, x_count, out + tile * PANEL, softplus)
+        at += (1 + h_count + x_count) * PANEL
+
+
 @njit
 def _features(rows, weights, at, source, count, phi, norm):  # type: ignore[no-untyped-def]
     """Centre and scale the features; rows[norm] = -|phi|^2 / 2."""
@@ -128,8 +140,17 @@ def _features(rows, weights, at, source, count, phi, norm):  # type: ignore[no-u
 
 
 @njit
+def _gaussian(rows, weights, at, phi, count, norm, tiles, f):  # type: ignore[no-untyped-def]
+    """f += sum_m alpha_m k(x, z_m)."""
+    for _ in range(tiles):
+        for strip in range(0, BLOCK, STRIP):
+            gaussian_tile(rows, strip, weights, at, phi, count, norm, f)
+        at += (2 + count) * PANEL
+
+
+@njit
 def _linear(rows, weights, at, source, count, f):  # type: ignore[no-untyped-def]
-    """f += weights . features."""
+    """f += (sum_m alpha_m phi(z_m)) . phi(x)."""
     for j in range(count):
         for i in range(BLOCK):
             f[i] += np.float64(weights[at + j]) * rows[source + j, i]
@@ -138,20 +159,14 @@ def _linear(rows, weights, at, source, count, f):  # type: ignore[no-untyped-def
 @njit
 def evaluate_block(program, rows, f):  # type: ignore[no-untyped-def]
     """f float64 [BLOCK] of the samples in the first d rows of the workspace."""
-    weights = program.weights
     f[:] = 0.0
-    for kind, at, a, b, c, d, e, g in program.steps:
+    weights = program.weights
+    for kind, at, n0, n1, n2, n3, n4, n5 in program.steps:
         if kind == LAYER:
-            for tile in range(e):
-                for strip in range(0, BLOCK, STRIP):
-                    layer_tile(
-                        rows, strip, weights, at + tile * (1 + b + c) * PANEL, a, b, 0, c, d + tile * PANEL, g != 0
-                    )
+            _layer(rows, weights, at, n0, n1, n2, n3, n4, n5 != 0)
         elif kind == FEATURES:
-            _features(rows, weights, at, a, b, c, d)
+            _features(rows, weights, at, n0, n1, n2, n3)
         elif kind == GAUSSIAN:
-            for tile in range(d):
-                for strip in range(0, BLOCK, STRIP):
-                    gaussian_tile(rows, strip, weights, at + tile * (2 + b) * PANEL, a, b, c, f)
+            _gaussian(rows, weights, at, n0, n1, n2, n3, f)
         else:
-            _linear(rows, weights, at, a, b, f)
+            _linear(rows, weights, at, n0, n1, f)

@@ -184,7 +184,7 @@ def split_inputs() -> Inputs:
 
 def ablation_inputs() -> Inputs:
     """Three variants of dkef on two sets."""
-    variants = ("dkef", "dkef_noise_0", "dkef_noise_0.1")
+    variants = ("dkef", "dkef_noise_0", "dkef_noise_twice")
     source = benchmark_metrics(("redwine", "parkinsons"), 5)
     source = source[source["model"].isin(["dkef", "kef_g", "maf"])]
     metrics = source.assign(model=source["model"].map(dict(zip(("dkef", "kef_g", "maf"), variants, strict=True))))

@@ -70,7 +70,11 @@ def run(args: argparse.Namespace) -> None:
     parameters = read_parameters(args.model)
     estimate = ChunkRun(parameters, settings, ("file", parameters_digest(parameters)), args.threads, log)
     folder = args.folder or args.model.with_name("normalise")
-    conclude(args.out or args.model.with_name("log_z.json"), estimate.in_folder(folder))
+    try:
+        record = estimate.in_folder(folder)
+    except KeyboardInterrupt:
+        raise DkefError(f"stopped; what is finished is in {folder}, and the same command goes on from there") from None
+    conclude(args.out or args.model.with_name("log_z.json"), record)
 
 
 def conclude(path: Path, record: dict[str, Any]) -> None:

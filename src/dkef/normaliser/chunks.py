@@ -47,14 +47,8 @@ class Progress:
             self.last = now
             rate = self.done / max(now - self.start, 1e-9)
             left = (self.total - self.done) / rate
-            self.log.info(
-                "%s: %.3g of %.3g samples, %.2f million/s, %s left",
-                label,
-                self.done,
-                self.total,
-                rate / 1e6,
-                clock(left),
-            )
+            share = f"{self.done:.3g} of {self.total:.3g} samples"
+            self.log.info("%s: %s, %.2f million/s, %s left", label, share, rate / 1e6, clock(left))
 
         return listen
 

@@ -54,7 +54,7 @@ class Stream(NamedTuple):
 
 
 def tail_quantile(beta: float, p: Array) -> Array:
-    """Q(p): the magnitude that exceeds |u| with probability 1 - p, for the density prop. to exp(-|u|^beta)."""
+    """Q(p): what |u| exceeds with probability p, for the density proportional to exp(-|u|^beta)."""
     shape = 1.0 / beta
     # Each inverse is accurate where its own argument is small.
     gamma = np.where(p < 0.5, gammainccinv(shape, np.minimum(p, 0.5)), gammaincinv(shape, 1 - np.maximum(p, 0.5)))

@@ -1,0 +1,29 @@
+"""Where compiled code is kept."""
+
+import tempfile
+from pathlib import Path
+
+from dkef.normaliser.compiled import _cache_folder
+
+
+def test_compiled_code_is_kept_in_the_users_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = _cache_folder()
+    assert folder.is_dir()
+    assert folder.parent == tmp_path / "dkef"
+    assert _cache_folder() == folder
+
+
+def test_a_home_that_cannot_be_written_is_no_obstacle(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    assert (tmp_path / "temporary") in _cache_folder().parents
+
+
+def test_the_folder_belongs_to_the_very_source(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = _cache_folder()
+    read = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# edited")
+    assert _cache_folder() != before

@@ -31,7 +31,11 @@ def tfp_network(model: FlowModel, prefix: str, heads: int) -> Any:
     )
     network.build([None, D])
     names = [f"{prefix}.{kind}{layer}" for layer in range(3) for kind in ("weight", "bias")]
-    network.set_weights([model.parameters[name] for name in names])
+    weights = [model.parameters[name] for name in names]
+    # Its outputs are laid out [D, heads], ours [kinds, D, K]; a mixture's heads are [kinds, K].
+    kinds = 2 if prefix.startswith("layer") else 3
+    outputs = np.arange(heads * D).reshape(kinds, D, -1).transpose(1, 0, 2).ravel()
+    network.set_weights([*weights[:4], weights[4][:, outputs], weights[5][outputs]])
     return network
 
 

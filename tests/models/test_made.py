@@ -18,7 +18,7 @@ ORDERS = ("sequential", "reversed", "random")
 DEGREES = ("sequential", "random")
 
 
-def made(order: Array, degrees: str, heads: int, seed: int = 0) -> dict[str, Array]:
+def made(order: Array, degrees: str, heads: tuple[int, int], seed: int = 0) -> dict[str, Array]:
     rng = rng_for("test", "made", seed)
     return draw_made("net", order, (13, 17), degrees, heads, rng, output_bias_std=0.5).parameters
 
@@ -28,7 +28,7 @@ def made(order: Array, degrees: str, heads: int, seed: int = 0) -> dict[str, Arr
 def test_the_jacobian_of_the_conditionals_is_strictly_triangular_in_the_order(order, degrees, dimension):
     rng = rng_for("test", "order", order, degrees, dimension)
     degree = masks.input_order(order, dimension, rng)
-    parameters = made(degree, degrees, heads=2)
+    parameters = made(degree, degrees, heads=(2, 1))
     x = Jet.seed(rng.standard_normal((4, dimension)))
     for conditional in gaussian_conditionals(JETS, parameters, "net", x, "tanh"):
         jacobian = np.broadcast_to(conditional.first, (dimension, 4, dimension))  # [input, point, output]
@@ -39,14 +39,16 @@ def test_the_jacobian_of_the_conditionals_is_strictly_triangular_in_the_order(or
 @pytest.mark.parametrize("order", ORDERS)
 def test_with_sequential_degrees_every_conditional_sees_every_earlier_coordinate(order):
     degree = masks.input_order(order, 6, rng_for("test", "sees", order))
-    parameters = {name: np.abs(array) for name, array in made(degree, "sequential", heads=1).items()}  # no cancelling
+    parameters = {
+        name: np.abs(array) for name, array in made(degree, "sequential", heads=(1, 1)).items()
+    }  # no cancelling
     jet = network(JETS, parameters, "net", Jet.seed(np.zeros((1, 6))), "tanh")
     assert np.array_equal(jet.first[:, 0, :] > 0, degree[:, None] < degree[None, :])
 
 
 def test_changing_later_coordinates_leaves_a_conditional_bitwise_unchanged():
     order = masks.input_order("random", 5, rng_for("test", "later"))
-    parameters = made(order, "random", heads=2)
+    parameters = made(order, "random", heads=(2, 1))
     x = rng_for("test", "later rows").standard_normal((8, 5))
     before = np.stack(gaussian_conditionals(NUMPY, parameters, "net", x, "relu"))
     for d in range(5):
@@ -77,7 +79,7 @@ def test_layers_alternate_the_order_and_random_layers_draw_their_own():
 
 
 def test_weights_are_drawn_with_variance_one_over_fan_in_plus_one():
-    parameters = draw_made("net", np.arange(1, 100), (400,), "sequential", 2, rng_for("test", "init")).parameters
+    parameters = draw_made("net", np.arange(1, 100), (400,), "sequential", (2, 1), rng_for("test", "init")).parameters
     free = parameters["net.weight0"][parameters["net.weight0"] != 0]
     # 20,000 draws: the standard error of the standard deviation is 0.5 %.
     assert free.std() * np.sqrt(100) == pytest.approx(1.0, abs=0.02)
@@ -86,7 +88,7 @@ def test_weights_are_drawn_with_variance_one_over_fan_in_plus_one():
 
 def test_mixture_density_equals_a_loop_over_conditional_mixtures():
     order = masks.input_order("random", 4, rng_for("test", "mixture order"))
-    parameters = made(order, "sequential", heads=3 * 5)
+    parameters = made(order, "sequential", heads=(3, 5))
     x = 2.0 * rng_for("test", "mixture rows").standard_normal((6, 4))
     log_a, mean, half_log_precision = mixture_conditionals(NUMPY, parameters, "net", x, "tanh")
     expected = np.zeros(6)
@@ -99,7 +101,7 @@ def test_mixture_density_equals_a_loop_over_conditional_mixtures():
 
 
 def test_mixture_log_density_stays_finite_where_every_component_underflows():
-    parameters = made(np.arange(1, 4), "sequential", heads=3 * 10)
+    parameters = made(np.arange(1, 4), "sequential", heads=(3, 10))
     far = np.full((1, 3), 1e4)
     jet = mixture_log_density(JETS, parameters, "net", Jet.seed(far), "tanh")
     assert jet.value[0] < -1e6

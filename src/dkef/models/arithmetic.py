@@ -4,7 +4,7 @@ A flow is written once, with operators and the few functions below. In TensorFlo
 NumPy's it is evaluated in float64; on jets it yields its own derivatives. Whatever is tested of one holds for all.
 """
 
-import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,8 +32,12 @@ class Arithmetic(Protocol):
         """log sum exp over the last axis, by subtracting the largest term first."""
         ...
 
-    def unfold(self, a: Value, shape: tuple[int, ...]) -> Value:
-        """The last axis reshaped to `shape`, in which -1 stands for the one size that follows."""
+    def split(self, a: Value, parts: int) -> Sequence[Value]:
+        """The last axis in equal parts, one after the other."""
+        ...
+
+    def unfold(self, a: Value, rows: int) -> Value:
+        """The last axis as a matrix with so many rows."""
         ...
 
 
@@ -56,8 +60,11 @@ class NumpyArithmetic:
         largest = a.max(axis=-1)
         return np.asarray(largest + np.log(np.exp(a - largest[..., None]).sum(axis=-1)))
 
-    def unfold(self, a: Array, shape: tuple[int, ...]) -> Array:
-        return a.reshape(*a.shape[:-1], *shape)
+    def split(self, a: Array, parts: int) -> Sequence[Array]:
+        return np.split(a, parts, axis=-1)
+
+    def unfold(self, a: Array, rows: int) -> Array:
+        return a.reshape(*a.shape[:-1], rows, -1)
 
 
 class JetArithmetic:
@@ -87,8 +94,12 @@ class JetArithmetic:
         second = np.einsum("...k,d...k->d...", w, a.second + np.square(deviation))
         return Jet(value, first, second)
 
-    def unfold(self, a: Jet, shape: tuple[int, ...]) -> Jet:
-        return Jet(NUMPY.unfold(a.value, shape), NUMPY.unfold(a.first, shape), NUMPY.unfold(a.second, shape))
+    def split(self, a: Jet, parts: int) -> Sequence[Jet]:
+        pieces = (NUMPY.split(array, parts) for array in (a.value, a.first, a.second))
+        return [Jet(*piece) for piece in zip(*pieces, strict=True)]
+
+    def unfold(self, a: Jet, rows: int) -> Jet:
+        return Jet(NUMPY.unfold(a.value, rows), NUMPY.unfold(a.first, rows), NUMPY.unfold(a.second, rows))
 
 
 class TensorFlowArithmetic:
@@ -108,9 +119,12 @@ class TensorFlowArithmetic:
     def log_sum_exp(self, a: Value) -> Value:
         return self._tf.reduce_logsumexp(a, axis=-1)
 
-    def unfold(self, a: Value, shape: tuple[int, ...]) -> Value:
-        free = a.shape[-1] // -math.prod(shape)  # the size of the axis that is given as -1
-        return self._tf.reshape(a, [-1, *(free if size == -1 else size for size in shape)])
+    def split(self, a: Value, parts: int) -> Sequence[Value]:
+        pieces: Sequence[Value] = self._tf.split(a, parts, axis=-1)
+        return pieces
+
+    def unfold(self, a: Value, rows: int) -> Value:
+        return self._tf.reshape(a, [-1, rows, a.shape[-1] // rows])
 
 
 NUMPY = NumpyArithmetic()

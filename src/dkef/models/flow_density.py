@@ -46,14 +46,14 @@ def draw_flow(
             orders[layer] = masks.coupling_order(shape.dimension, layer)
             drawn = drawn.merge(draw_coupling(prefix, orders[layer], widths, rng))
         else:
-            drawn = drawn.merge(draw_made(prefix, orders[layer], widths, degrees, 2, rng))
+            drawn = drawn.merge(draw_made(prefix, orders[layer], widths, degrees, (2, 1), rng))
         if shape.batch_norm:
             names = (f"{prefix}.log_gain", f"{prefix}.offset")
             zeros = {name: np.zeros(shape.dimension) for name in names}
             drawn = drawn.merge(Draw(zeros, {name: np.ones(shape.dimension) for name in names}))
     if shape.components:
         # Equal components would stay equal: their output biases start at random.
-        base = draw_made("base", orders[-1], widths, degrees, 3 * shape.components, rng, output_bias_std=1.0)
+        base = draw_made("base", orders[-1], widths, degrees, (3, shape.components), rng, output_bias_std=1.0)
         drawn = drawn.merge(base)
     return drawn, orders
 

@@ -13,7 +13,7 @@ from dkef.models.protocol import Array, DensityModel, Evaluation
 from dkef.models.taylor import Jet
 
 ROWS = 4096  # rows a block where only values are needed
-JET_BYTES = 4 << 20  # of the largest array of derivatives: a few of them stay in the second-level cache
+JET_BYTES = 1 << 20  # of the largest array of derivatives: with more, they leave the cache and take up to twice as long
 
 
 class FlowModel(DensityModel):

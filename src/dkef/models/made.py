@@ -18,18 +18,19 @@ def draw_made(
     order: Array,
     widths: tuple[int, ...],
     degrees: str,
-    heads: int,
+    heads: tuple[int, int],
     rng: np.random.Generator,
     output_bias_std: float = 0.0,
 ) -> Draw:
-    """A network with `heads` outputs for each coordinate, laid out [D, heads], autoregressive in `order` [D]."""
+    """A network autoregressive in `order` [D]; heads (H, K) give outputs [H, D, K], flattened."""
     dimension = len(order)
     below, connections = order, []
     for width in widths:
         above = masks.hidden_degrees(degrees, width, below, dimension, rng)
         connections.append(masks.hidden_mask(below, above))
         below = above
-    connections.append(np.repeat(masks.output_mask(below, order), heads, axis=1))
+    kinds, components = heads
+    connections.append(np.tile(np.repeat(masks.output_mask(below, order), components, axis=1), kinds))
     return draw_network(prefix, connections, rng, output_bias_std=output_bias_std)
 
 
@@ -37,8 +38,8 @@ def gaussian_conditionals(
     ops: Arithmetic, parameters: Mapping[str, Value], prefix: str, x: Value, activation: str
 ) -> tuple[Value, Value]:
     """Mean and half the log precision of each conditional at x [n, D]; both [n, D]."""
-    heads = ops.unfold(network(ops, parameters, prefix, x, activation), (-1, 2))
-    return heads[..., 0], 0.5 * heads[..., 1]
+    mean, log_precision = ops.split(network(ops, parameters, prefix, x, activation), 2)
+    return mean, 0.5 * log_precision
 
 
 def mixture_conditionals(
@@ -46,8 +47,9 @@ def mixture_conditionals(
 ) -> tuple[Value, Value, Value]:
     """Unnormalised log weights, means and half log precisions of each conditional at x [n, D]; all [n, D, K]."""
     dimension = parameters[f"{prefix}.weight0"].shape[0]
-    heads = ops.unfold(network(ops, parameters, prefix, x, activation), (dimension, 3, -1))
-    return heads[..., 0, :], heads[..., 1, :], 0.5 * heads[..., 2, :]
+    heads = ops.split(network(ops, parameters, prefix, x, activation), 3)
+    log_a, mean, log_precision = (ops.unfold(head, dimension) for head in heads)
+    return log_a, mean, 0.5 * log_precision
 
 
 def mixture_log_density(

@@ -30,7 +30,7 @@ class Jet:
         directions = np.eye(x.shape[1])[:, None, :]
         return cls(x, directions, np.zeros_like(directions))
 
-    def through(self, value: Array, slope: Array, bend: Array | None = None) -> Jet:
+    def through(self, value: Array, slope: Array, bend: Array | float | None = None) -> Jet:
         """f(self), given f, f' and f'' at self.value; no `bend` where f'' is 0."""
         second = slope * self.second
         if bend is not None:
@@ -45,6 +45,8 @@ class Jet:
     def __mul__(self, other: Any) -> Jet:
         if not isinstance(other, Jet):
             return Jet(self.value * other, self.first * other, self.second * other)
+        if other is self:
+            return self.through(self.value * self.value, 2.0 * self.value, 2.0)
         first = self.first * other.value + self.value * other.first
         second = self.second * other.value + self.value * other.second + 2.0 * (self.first * other.first)
         return Jet(self.value * other.value, first, second)

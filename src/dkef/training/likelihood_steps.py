@@ -57,8 +57,8 @@ class Compiled:
     validate: Callable[..., Value]
 
 
-def compile_flow(spec: Flow, shape: FlowShape, layout: Layout, free: Array) -> Compiled:
-    """Trace (and with jit_compile, compile) the steps of one flow; `free` [P] is 0 where masks forbid a weight."""
+def compile_flow(spec: Flow, shape: FlowShape, layout: Layout, free: Array, jit: bool) -> Compiled:
+    """Trace, and with `jit` compile, the steps of one flow; `free` [P] is 0 where masks forbid a weight."""
     import tensorflow as tf
 
     density = TrainedDensity(tf, shape, layout)
@@ -88,7 +88,7 @@ def compile_flow(spec: Flow, shape: FlowShape, layout: Layout, free: Array) -> C
         return tf.reduce_mean(density.log_density(theta, valid, density.statistics(theta, rows)))
 
     def compiled(function: Callable[..., Any], *signature: Any) -> Callable[..., Any]:
-        traced = tf.function(function, signature, jit_compile=spec.jit_compile).get_concrete_function()
+        traced = tf.function(function, signature, jit_compile=jit).get_concrete_function()
         return lambda *arrays: traced(*map(tf.convert_to_tensor, arrays))
 
     vector, count = tf.TensorSpec(free.shape), tf.TensorSpec([], tf.int32)

@@ -28,7 +28,8 @@ def fit_flow(spec: Flow, train: Array, valid: Array, bench: Workbench) -> Fit:
     layout = Layout.of(drawn.parameters)
     free = layout.pack(drawn.free)
     run = Run(spec, train.astype(np.float32), valid.astype(np.float32), bench)
-    progress, stopped = run.train(compile_flow(spec, shape, layout, free), layout.pack(drawn.parameters))
+    compiled = compile_flow(spec, shape, layout, free, spec.compiles(len(train)))
+    progress, stopped = run.train(compiled, layout.pack(drawn.parameters))
     model = FlowModel.with_statistics(shape, layout.unpack(progress.best), orders, train)
     notes: dict[str, float | int | str] = {
         "iterations": progress.iteration,

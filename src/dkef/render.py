@@ -4,6 +4,7 @@ The same inputs give the same bytes: no date, no version of the drawing library 
 """
 
 import argparse
+import logging
 from pathlib import Path
 
 import matplotlib as mpl
@@ -77,6 +78,7 @@ def main() -> None:
     parser.add_argument("--splits", type=Path, nargs="*", default=[], help="splits of each dataset and seed")
     parser.add_argument("--out", type=Path, nargs="+", required=True, help="files to write, .pdf and .png")
     args = parser.parse_args()
+    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it reports on every glyph of a PDF
     figure = draw(args.figure, read_inputs(args))
     for path in args.out:
         save(figure, path)

@@ -4,8 +4,9 @@ from matplotlib.figure import Figure
 
 from dkef.figures.benchmarks import Row, name_models, panel
 from dkef.figures.inputs import Inputs
-from dkef.figures.panels import footnotes, heading, nothing
+from dkef.figures.panels import Footnotes, heading, nothing
 
+NOTE = "Bars: median; crosses: single runs; circles: log Z not to be trusted; \u2715 n: invalid runs."
 ROWS = (
     Row("score_loss", "score loss $\\hat J$\n(lower is better)"),
     Row("fssd2", "FSSD$^2$\n(lower is better)", base=0.0),
@@ -21,7 +22,10 @@ def draw(inputs: Inputs) -> Figure:
     rows = [row for row in ROWS if row.metric in present]
     shape = max(len(rows), 1), max(len(entries), 1)
     widest = max([len(entry.models) for entry in entries] + [3])
-    figure = Figure(figsize=(max(0.42 * widest + 1.0, 1.9) * shape[1] + 0.9, 1.75 * shape[0] + 1.7))
+    width = max(0.42 * widest + 1.0, 1.9) * shape[1] + 0.9
+    foot = Footnotes.of(inputs, width, NOTE)
+    height = 1.75 * shape[0] + foot.height + 1.45
+    figure = Figure(figsize=(width, height))
     grid = figure.subplots(*shape, squeeze=False)
     for column, entry in enumerate(entries):
         heading(grid[0, column], entry)
@@ -33,10 +37,9 @@ def draw(inputs: Inputs) -> Figure:
     for r, row in enumerate(rows):
         grid[r, 0].set_ylabel(row.label)
     figure.align_ylabels(grid[:, 0])
-    width, height = figure.get_size_inches()
-    figure.suptitle(inputs.request.title, fontsize=9, y=1 - 0.05 / height)
     figure.subplots_adjust(
-        left=0.95 / width, right=0.985, top=1 - 0.62 / height, bottom=1.25 / height, wspace=0.4, hspace=0.14
-    )
-    footnotes(figure, inputs, "Bars: median over valid runs; crosses: single runs; \u2715 n: invalid runs.", y=0.01)
+        left=0.95 / width, right=0.985, top=1 - 0.45 / height, bottom=(foot.height + 0.95) / height,
+        wspace=0.4, hspace=0.14,
+    )  # fmt: skip
+    foot.draw(figure)
     return figure

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from dkef.figures.inputs import OK, DatasetEntry, Inputs
 from dkef.figures.look import FAINT, INK, WARNING, look_of, model_order
-from dkef.figures.panels import footnotes, heading, nothing
+from dkef.figures.panels import Footnotes, heading, nothing
 from dkef.figures.scale import Window, edge_mark, window
 from dkef.models.protocol import Array
 
@@ -34,6 +34,11 @@ ROWS = (
     Row("score_loss", "score loss $\\hat J$\n(lower is better)"),
     Row("log_likelihood", "log-likelihood\n(higher is better)"),
 )
+NOTES = (
+    "Bars: median over runs with a value; crosses: single runs; circles and hatching: log Z not to be trusted.",
+    "Black lines: a log-likelihood less the bound on its bias (Proposition 1). Triangles: values beyond the panel. "
+    "\u2715 n: invalid runs.",
+)
 FIXED, TRAINED = "dkef_fixed_q0", "dkef"
 
 
@@ -50,7 +55,10 @@ def draw_fixed_q0(inputs: Inputs) -> Figure:
 def _draw(inputs: Inputs, left_out: str, first: str) -> Figure:
     entries = inputs.request.ordered(synthetic=False)
     columns = max(len(entries), 1)
-    figure = Figure(figsize=(max(2.15 * columns + 0.9, 6.5), 9.2))
+    width = max(2.15 * columns + 0.9, 6.5)
+    foot = Footnotes.of(inputs, width, *NOTES)
+    height = foot.height + 8.7
+    figure = Figure(figsize=(width, height))
     grid = figure.subplots(len(ROWS), columns, squeeze=False)
     for column, entry in enumerate(entries):
         models = _models(entry, left_out, first)
@@ -67,15 +75,10 @@ def _draw(inputs: Inputs, left_out: str, first: str) -> Figure:
         grid[row, 0].set_ylabel(kind.label.format(reference=named))
     figure.align_ylabels(grid[:, 0])
     figure.subplots_adjust(
-        left=0.95 / figure.get_figwidth(), right=0.99, top=0.945, bottom=0.135, wspace=0.38, hspace=0.12
-    )
-    footnotes(
-        figure, inputs,
-        "Bars: median over runs with a value; crosses: single runs; circles and hatching: log Z not to be trusted.",
-        "Black lines: a log-likelihood less the bound on its bias (Proposition 1). Triangles: values beyond the panel. "
-        "\u2715 n: invalid runs.",
-        y=0.008,
+        left=0.95 / width, right=0.99, top=1 - 0.5 / height, bottom=(foot.height + 0.75) / height,
+        wspace=0.38, hspace=0.12,
     )  # fmt: skip
+    foot.draw(figure)
     return figure
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from dkef.figures.inputs import DatasetEntry, Inputs, Key
 from dkef.figures.look import FIGURE_1, INK, TRUTH, look_of, model_order
-from dkef.figures.panels import footnotes, nothing
+from dkef.figures.panels import Footnotes, nothing
 
 FIT = "#D55E00"
 KERNEL_SCALE = 0.5  # kernels reach 1, the density about 0.6
@@ -19,7 +19,10 @@ def draw(inputs: Inputs) -> Figure:
     entry = _entry(inputs)
     models = model_order(list(entry.models)) if entry else []
     shown = [m for m in models if m.startswith(("kef", "dkef"))] or models
-    figure = Figure(figsize=(max(4.2 * len(shown), 6.0), 2.9))
+    width = max(4.2 * len(shown), 6.0)
+    foot = Footnotes.of(inputs, width, "Dotted: half the kernel around -1, 0 and 1.")
+    height = foot.height + 2.7
+    figure = Figure(figsize=(width, height))
     panels = figure.subplots(1, max(len(shown), 1), squeeze=False, sharex=True, sharey=True)[0]
     if entry is None or not shown:
         nothing(panels[0], "no one-dimensional set in this experiment")
@@ -29,8 +32,10 @@ def draw(inputs: Inputs) -> Figure:
         axes.set_xlabel("$x$")
     panels[0].set_ylabel("$p(x)$,  ½ $k(\\cdot, x)$")
     panels[0].set_ylim(bottom=0)
-    figure.subplots_adjust(left=0.55 / figure.get_figwidth(), right=0.99, top=0.9, bottom=0.25, wspace=0.06)
-    footnotes(figure, inputs, "Dotted: half the kernel around -1, 0 and 1.", y=0.015)
+    figure.subplots_adjust(
+        left=0.55 / width, right=0.99, top=1 - 0.3 / height, bottom=(foot.height + 0.45) / height, wspace=0.06
+    )
+    foot.draw(figure)
     return figure
 
 

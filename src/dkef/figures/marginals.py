@@ -6,13 +6,13 @@ from matplotlib.figure import Figure
 
 from dkef.figures.inputs import DatasetEntry, Inputs
 from dkef.figures.look import FAINT, INK, WARNING
-from dkef.figures.panels import footnotes, nothing
+from dkef.figures.panels import Footnotes, nothing
 from dkef.models.protocol import Array
 
 COORDINATES = 5  # the first ones, of largest variance before whitening
 ROWS = 1500  # points drawn
 REACH = {False: 4.5, True: 8.0}  # shown: standard deviations of whitened rows; synthetic sets are not whitened
-SIDE = 0.62  # inches a panel
+BLOCK = 3.1  # inches a triangle of panels
 PER_ROW = 3
 
 
@@ -21,17 +21,18 @@ def draw(inputs: Inputs) -> Figure:
     entries = [e for e in inputs.request.ordered() if (e.name, e.seeds[0]) in inputs.splits]
     count = max(len(entries), 1)
     columns = min(count, PER_ROW)
-    block = SIDE * COORDINATES + 0.55
-    size = (max(columns * block + 0.4, 4.5), -(-count // columns) * (block + 0.15) + 0.5)
+    block = BLOCK + 0.55
+    width = max(columns * block + 0.4, 4.5)
+    note = f"At most {COORDINATES} coordinates and {ROWS} training rows of the first seed."
+    foot = Footnotes.of(inputs, width, note)
+    size = (width, -(-count // columns) * (block + 0.15) + foot.height + 0.2)
     figure = Figure(figsize=size)
     if not entries:
         nothing(figure.add_subplot(), "no splits in this experiment")
     for i, entry in enumerate(entries):
         corner = 0.4 + (i % columns) * block, size[1] - (i // columns) * (block + 0.15)
         _triangle(figure, corner, size, entry, inputs.splits[entry.name, entry.seeds[0]]["train"])
-    footnotes(
-        figure, inputs, f"The first {COORDINATES} coordinates, first {ROWS} training rows of the first seed.", y=0.01
-    )
+    foot.draw(figure)
     return figure
 
 
@@ -40,7 +41,8 @@ def _triangle(
 ) -> None:
     """One dataset: coordinate j against coordinate i for j > i, and each coordinate's histogram."""
     shown = min(COORDINATES, x.shape[1])
-    title = f"{entry.title}: {len(x)} rows, {x.shape[1]} coordinates"
+    side = BLOCK / max(shown, 2)
+    title = f"{entry.title}: {len(x)} rows, {x.shape[1]} coordinate{'s' if x.shape[1] > 1 else ''}"
     figure.text(corner[0] / size[0], 1 - (size[1] - corner[1] + 0.08) / size[1], title, fontsize=8, va="top")
     if entry.subset_of:
         y = 1 - (size[1] - corner[1] + 0.22) / size[1]
@@ -48,8 +50,8 @@ def _triangle(
         figure.text(corner[0] / size[0], y, note, fontsize=6.5, va="top", color=WARNING, style="italic")
     for row in range(shown):
         for column in range(row + 1):
-            left, bottom = corner[0] + SIDE * column, corner[1] - 0.38 - SIDE * (row + 1)
-            place = (left / size[0], bottom / size[1], 0.94 * SIDE / size[0], 0.94 * SIDE / size[1])
+            left, bottom = corner[0] + side * column, corner[1] - 0.38 - side * (row + 1)
+            place = (left / size[0], bottom / size[1], 0.94 * side / size[0], 0.94 * side / size[1])
             axes = figure.add_axes(place)
             _cell(axes, x, row, column, REACH[entry.synthetic])
             if column == 0:

@@ -1,5 +1,7 @@
 """Pieces that several figures share: headings, notes on what a run is not, and panels with nothing to show."""
 
+import textwrap
+from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -7,6 +9,10 @@ from matplotlib.figure import Figure
 
 from dkef.figures.inputs import DatasetEntry, Inputs
 from dkef.figures.look import FAINT, WARNING
+
+QUIET = "#555555"
+LINE = 0.155  # inches between lines of notes
+LETTERS = 17  # of the notes' size, in an inch
 
 
 def heading(axes: Axes, entry: DatasetEntry, **text: Any) -> None:
@@ -29,14 +35,32 @@ def nothing(axes: Axes, reason: str) -> None:
     axes.text(0.5, 0.5, reason, transform=axes.transAxes, ha="center", va="center", color=FAINT, wrap=True)
 
 
-def footnotes(figure: Figure, inputs: Inputs, *notes: str, y: float = 0.0) -> None:
-    """Lines under the figure: what it shows, and how the run falls short of the paper's."""
-    lines = [note for note in notes if note]
-    if inputs.request.reduced:
-        lines.append(f"Reduced run, not the paper's budgets: {inputs.request.reduced}")
-    for i, line in enumerate(reversed(lines)):
-        warns = line.startswith("Reduced run")
-        figure.text(
-            0.5, y + i * 0.16 / figure.get_figheight(), line,
-            ha="center", va="bottom", fontsize=7, color=WARNING if warns else "#555555",
-        )  # fmt: skip
+@dataclass(frozen=True)
+class Footnotes:
+    """Lines under a figure: what it shows, which experiment it is of, and how that falls short of the paper's.
+
+    A figure asks for their height before it is laid out, so that they overlap nothing.
+    """
+
+    lines: tuple[tuple[str, str], ...]  # text and colour, from top to bottom
+
+    @classmethod
+    def of(cls, inputs: Inputs, width: float, *notes: str) -> "Footnotes":
+        """The notes, wrapped to a figure's width in inches."""
+        request = inputs.request
+        told = [(note, QUIET) for note in notes]
+        if request.title:
+            told.append((f"Experiment {request.experiment}: {request.title}", QUIET))
+        if request.reduced:
+            told.append((f"Reduced run, not the paper's budgets: {request.reduced}", WARNING))
+        return cls(tuple((line, color) for text, color in told for line in textwrap.wrap(text, int(LETTERS * width))))
+
+    @property
+    def height(self) -> float:
+        """Inches from the lower edge of the figure to the top of the notes."""
+        return LINE * len(self.lines) + 0.12
+
+    def draw(self, figure: Figure) -> None:
+        for i, (text, color) in enumerate(reversed(self.lines)):
+            y = (0.06 + LINE * i) / figure.get_figheight()
+            figure.text(0.5, y, text, ha="center", va="bottom", fontsize=7, color=color)

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from dkef.figures.inputs import OK, DatasetEntry, Inputs
 from dkef.figures.look import OTHERS, look_of, model_order
-from dkef.figures.panels import footnotes, heading, nothing
+from dkef.figures.panels import Footnotes, heading, nothing
 
 STATISTICS = (("fssd2", "FSSD$^2$"), ("ksd2", "KSD$^2$"))
 
@@ -15,7 +15,10 @@ def draw(inputs: Inputs) -> Figure:
     """A column a dataset: both statistics of every model, and the rank correlation between them."""
     entries = [entry for entry in inputs.request.ordered() if entry.name in set(inputs.sensitivity["dataset"])]
     columns = max(len(entries), 1)
-    figure = Figure(figsize=(max(2.4 * columns + 0.7, 5.0), 7.4))
+    width = max(2.4 * columns + 0.7, 5.0)
+    foot = Footnotes.of(inputs, width, "Values: first seed, FSSD with the most locations. Correlations: all seeds.")
+    height = foot.height + 7.2
+    figure = Figure(figsize=(width, height))
     grid = figure.subplots(3, columns, squeeze=False, sharex="col")
     if not entries:
         nothing(grid[0, 0], "no sensitivity table in this experiment")
@@ -28,12 +31,12 @@ def draw(inputs: Inputs) -> Figure:
         grid[2, column].set_xscale("log", base=2)
     for row, label in enumerate([label for _, label in STATISTICS] + ["Kendall's $\\tau$, FSSD with KSD"]):
         grid[row, 0].set_ylabel(label)
-    _legends(figure, grid[0, 0], grid[2, 0])
-    width, height = figure.get_size_inches()
+    _legends(figure, grid[0, 0], grid[2, 0], foot.height)
     figure.subplots_adjust(
-        left=0.75 / width, right=0.985, top=1 - 0.45 / height, bottom=1.45 / height, wspace=0.32, hspace=0.12
-    )
-    footnotes(figure, inputs, "Values: first seed, FSSD with the most locations. Correlations: all seeds.", y=0.01)
+        left=0.75 / width, right=0.985, top=1 - 0.45 / height, bottom=(foot.height + 1.15) / height,
+        wspace=0.32, hspace=0.12,
+    )  # fmt: skip
+    foot.draw(figure)
     return figure
 
 
@@ -76,10 +79,10 @@ def _agreement(axes: Axes, inputs: Inputs, entry: DatasetEntry) -> None:
     axes.axhline(0, color="#cccccc", linewidth=0.6, zorder=1)
 
 
-def _legends(figure: Figure, values: Axes, agreement: Axes) -> None:
+def _legends(figure: Figure, values: Axes, agreement: Axes, above: float) -> None:
     """Models and numbers of locations, under all panels."""
     height = figure.get_figheight()
-    for axes, y in ((values, 0.56), (agreement, 0.34)):
+    for axes, y in ((values, above + 0.2), (agreement, above)):
         handles, labels = axes.get_legend_handles_labels()
         if handles:
             figure.legend(

@@ -12,13 +12,18 @@ from matplotlib.figure import Figure
 
 from dkef.figures.inputs import OK, DatasetEntry, Grid, Inputs
 from dkef.figures.look import CONTOURS, INK, OTHERS, WARNING, component_of, look_of, model_order
-from dkef.figures.panels import footnotes, nothing
+from dkef.figures.panels import Footnotes, nothing
 from dkef.models.protocol import Array
 
 FLOOR = -9.0  # log densities are shown from their maximum down to this
 CONTOUR = 0.9
 CELL = (1.12, 1.27)  # inches: a panel and the numbers above it
-LEFT, TOP, BOTTOM = 0.55, 0.45, 0.75
+LEFT, TOP, BAR = 0.55, 0.45, 0.4  # inches: row names, column names, colour bar
+NOTES = (
+    "Above each panel: test log-likelihood (left) and Fisher divergence (right) of the run shown; best in bold; "
+    "?: log Z not to be trusted.",
+    "Faint lines: contours at 0.9 of the kernel around 16 points.",
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,9 @@ def draw(inputs: Inputs) -> Figure:
     columns = columns_of(inputs)
     models = model_order([row for column in columns for row in column.model_of])
     rows, width = len(models) + 1, max(len(columns), 1)
-    size = (LEFT + CELL[0] * max(width, 4) + 0.1, TOP + CELL[1] * rows + BOTTOM)
+    across = LEFT + CELL[0] * max(width, 4) + 0.1
+    foot = Footnotes.of(inputs, across, *NOTES)
+    size = (across, TOP + CELL[1] * rows + BAR + foot.height)
     figure = Figure(figsize=size)
     if not columns:
         nothing(figure.add_subplot(), "no two-dimensional set in this experiment")
@@ -75,15 +82,8 @@ def draw(inputs: Inputs) -> Figure:
     for r, label in enumerate(["truth", *[look_of(m, i).label for i, m in enumerate(models)]]):
         y = 1 - (TOP + CELL[1] * (r + 0.58)) / size[1]
         figure.text(0.3 / size[0], y, label, rotation=90, ha="center", va="center", fontsize=7.5)
-    _colour_bar(figure, size)
-    seeds = sorted({column.entry.seeds[0] for column in columns})
-    shown = "seed " + " or ".join(map(str, seeds))
-    footnotes(
-        figure, inputs,
-        f"Above each panel: test log-likelihood (left) and Fisher divergence (right) of the run shown ({shown});",
-        "best in bold; ?: log Z not to be trusted. Faint lines: contours at 0.9 of the kernel around 16 points.",
-        y=0.01,
-    )  # fmt: skip
+    _colour_bar(figure, size, foot.height)
+    foot.draw(figure)
     return figure
 
 
@@ -197,11 +197,13 @@ def _number(axes: Axes, text: str, x: float, side: str, bold: bool) -> None:
     )  # fmt: skip
 
 
-def _colour_bar(figure: Figure, size: tuple[float, float]) -> None:
+def _colour_bar(figure: Figure, size: tuple[float, float], above: float) -> None:
     """One scale for all panels, at the lower right."""
-    axes = figure.add_axes(((size[0] - 2.0) / size[0], 0.62 / size[1], 1.8 / size[0], 0.08 / size[1]))
+    axes = figure.add_axes(((size[0] - 2.0) / size[0], (above + 0.2) / size[1], 1.8 / size[0], 0.08 / size[1]))
     scale = ScalarMappable(Normalize(FLOOR, 0), mpl.colormaps["viridis"])
     bar = figure.colorbar(scale, cax=axes, orientation="horizontal", ticks=[-9, -6, -3, 0])
     bar.ax.tick_params(labelsize=6, length=2, pad=1)
     bar.outline.set_visible(False)
-    figure.text((size[0] - 2.06) / size[0], 0.66 / size[1], "log p - max", ha="right", va="center", fontsize=6.5)
+    figure.text(
+        (size[0] - 2.06) / size[0], (above + 0.24) / size[1], "log p - max", ha="right", va="center", fontsize=6.5
+    )

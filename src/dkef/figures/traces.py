@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from dkef.figures.inputs import DatasetEntry, Inputs
 from dkef.figures.look import FAINT, FIGURE_1, OTHERS, look_of
-from dkef.figures.panels import footnotes, heading, nothing
+from dkef.figures.panels import Footnotes, heading, nothing
 from dkef.figures.scale import window
 
 LOSS, ITERATION = "validation_loss", "iteration"
@@ -29,7 +29,10 @@ def _draw(inputs: Inputs, entries: list[DatasetEntry]) -> Figure:
     count = max(len(entries), 1)
     columns = count if count <= 3 else 3 if count in (5, 6, 9) else 4
     rows = -(-count // columns)
-    figure = Figure(figsize=(max(2.5 * columns, 5.0), 2.15 * rows + 0.8))
+    width = max(2.5 * columns, 5.0)
+    foot = Footnotes.of(inputs, width, "One line a seed, first phase of training; dots: the iteration that was kept.")
+    height = 2.15 * rows + foot.height + 0.35
+    figure = Figure(figsize=(width, height))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in panels[count:]:
         axes.remove()
@@ -44,10 +47,10 @@ def _draw(inputs: Inputs, entries: list[DatasetEntry]) -> Figure:
         if i + columns >= len(entries):
             axes.set_xlabel("iteration")
     figure.subplots_adjust(
-        left=0.62 / figure.get_figwidth(), right=0.985, wspace=0.3, hspace=0.42,
-        top=1 - 0.42 / figure.get_figheight(), bottom=0.85 / figure.get_figheight(),
+        left=0.62 / width, right=0.985, wspace=0.3, hspace=0.42,
+        top=1 - 0.42 / height, bottom=(foot.height + 0.45) / height,
     )  # fmt: skip
-    footnotes(figure, inputs, "One line a seed, first phase of training; dots: the iteration that was kept.", y=0.01)
+    foot.draw(figure)
     return figure
 
 

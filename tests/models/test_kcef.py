@@ -151,7 +151,7 @@ def test_the_gradient_of_the_cross_validated_score_equals_central_differences() 
 def test_the_search_ends_where_the_penalised_score_is_flat(scale: str) -> None:
     x = curve(100)
     rows = Rows.of(x[:, :1], x[:, 1], STD)
-    search = Search(Hyper(1.0, 1.0, 1e-2), 10, 0.1, scale, 1e-6, 10.0, 500, 1e-10)
+    search = Search(Hyper(1.0, 1.0, 1e-2), 10, 0.1, scale, Hyper(1e-6, 1e-6, 1e-6), 10.0, 500, 1e-10)
     hyper, trace, _ = search.run(rows)
     _, gradient = cross_validated_score(rows, hyper, 10)
     slope = (gradient + 0.2 * np.array(hyper)) * np.array(hyper)
@@ -179,6 +179,16 @@ def test_the_stated_quadrature_error_covers_what_a_four_times_finer_grid_changes
     stated = coarse.log_z_error(x)
     assert (np.abs(coarse.log_density(x) - fine.log_density(x)) <= stated + 1e-13).all()
     assert stated.max() > 1e-13  # or the comparison shows nothing
+
+
+def test_a_grid_that_cuts_off_mass_is_widened_until_it_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dkef.models.kcef.REACH", 0.1)
+    x = rng_for("test", "kcef", "narrow").normal(size=(60, 1))
+    conditional = Conditional.fit(x[:, :0], x[:, 0], HYPER, STD, 1e-8)
+    assert conditional.high > x.max() + 0.1 * STD  # where it would have ended
+    grid = np.linspace(-30, 30, 6001)
+    density = np.exp(conditional.log_p(np.empty((6001, 0)), grid, conditional.features(conditional.grid)[0]))
+    assert density.sum() * 0.01 == pytest.approx(1, abs=1e-7)
 
 
 def test_joint_score_and_curvature_equal_differences_of_the_log_density(model: KcefModel) -> None:

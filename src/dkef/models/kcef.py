@@ -55,14 +55,24 @@ class Conditional:
 
     @classmethod
     def fit(cls, u: Array, y: Array, hyper: Hyper, base_std: float, tolerance: float) -> Self:
-        """Closed-form fit; the grid is refined until its error in log Z at the training rows is below `tolerance`."""
+        """Closed-form fit, with a grid fit for `tolerance` nats of error in log Z at the training rows.
+
+        The grid is widened while its ends matter and refined while its spacing does, up to 2^14 nodes.
+        """
         rows = Rows.of(u, y, base_std)
         gamma = fit_beta(rows, hyper) - rows.q1 / (len(y) * hyper.lam)
-        low, high = min(y.min(), 0.0) - REACH * base_std, max(y.max(), 0.0) + REACH * base_std
+        reach = REACH * base_std
+        low, high = float(min(y.min(), 0.0) - reach), float(max(y.max(), 0.0) + reach)
         nodes = 2 ** math.ceil(math.log2((high - low) * math.sqrt(2 * hyper.g_y) + 64)) + 1
-        fitted = cls(u, y, gamma, hyper, base_std, float(low), float(high), nodes)
-        while fitted.log_z_error(u).max() > tolerance and fitted.nodes < 2**14:
-            fitted = replace(fitted, nodes=2 * fitted.nodes - 1)
+        fitted = cls(u, y, gamma, hyper, base_std, low, high, nodes)
+        while fitted.nodes < 2**14:
+            spacing, tails = fitted.quadrature_errors(u).max(axis=0)
+            if tails > tolerance:
+                fitted = replace(fitted, low=2 * fitted.low, high=2 * fitted.high, nodes=2 * fitted.nodes - 1)
+            elif spacing > tolerance:
+                fitted = replace(fitted, nodes=2 * fitted.nodes - 1)
+            else:
+                break
         return fitted
 
     @property
@@ -85,25 +95,25 @@ class Conditional:
         weights: Array = np.exp(-self.hyper.g_x * np.maximum(squared, 0.0))
         return weights
 
-    def log_joint_on_grid(self, u: Array) -> Array:
-        """f(u, y) + log q0(y) for y on the grid; [n, nodes]."""
-        return self.weights(u) @ self.features(self.grid)[0].T + self.log_q0(self.grid)
+    def quadrature_errors(self, u: Array, batch: int = 200) -> Array:
+        """Estimated errors of log Z at u [n, p]: from the spacing of the grid, and from the tails left out; [n, 2].
 
-    def log_z_error(self, u: Array) -> Array:
-        """Estimated error of log Z at u [n, p]: what halving the grid changes, plus the tails left out; [n].
-
-        The rule converges so fast that the coarser grid's error exceeds the finer one's by far, so this errs on the
-        safe side. Beyond the ends f has decayed and the integrand falls like q0's tail, at most base_std^2 / |end|
-        times its value there.
+        The first is what halving the grid changes. The rule converges so fast that the coarser grid's error exceeds
+        the finer one's by far, so this errs on the safe side. For the second, beyond the ends f has decayed and the
+        integrand falls like q0's tail: its integral is at most base_std^2 / |end| times its value there.
         """
-        log_joint = self.log_joint_on_grid(u)
+        features, log_q0 = self.features(self.grid)[0], self.log_q0(self.grid)
         log_step = math.log((self.high - self.low) / (self.nodes - 1))
-        fine = logsumexp(log_joint, axis=1) + log_step
-        coarse = logsumexp(log_joint[:, ::2], axis=1) + log_step + math.log(2)
-        ends = np.exp(log_joint[:, [0, -1]] - fine[:, None])
-        tails = ends @ (self.base_std**2 / np.abs([self.low, self.high]))
-        error: Array = np.abs(fine - coarse) + tails
-        return error
+        errors = np.empty((len(u), 2))
+        for start in range(0, len(u), batch):
+            rows = slice(start, start + batch)
+            log_joint = self.weights(u[rows]) @ features.T + log_q0
+            fine = logsumexp(log_joint, axis=1) + log_step
+            coarse = logsumexp(log_joint[:, ::2], axis=1) + log_step + math.log(2)
+            ends = np.exp(log_joint[:, [0, -1]] - fine[:, None])
+            errors[rows, 0] = np.abs(fine - coarse)
+            errors[rows, 1] = ends @ (self.base_std**2 / np.abs([self.low, self.high]))
+        return errors
 
     def moments_over_u(self, weighted: Array, u: Array) -> tuple[Array, Array]:
         """First and second derivative in each u_j of sum_b exp(-g_x |u - u_b|^2) w_b, from its summands [n, N]."""
@@ -195,8 +205,10 @@ class KcefModel(DensityModel):
 
     def log_z_error(self, x: Array) -> Array:
         """Estimated error of the log density at x that the quadrature of all factors causes; [n]."""
-        errors: Array = sum((c.log_z_error(x[:, :i]) for i, c in enumerate(self.conditionals)), np.zeros(len(x)))
-        return errors
+        total = np.zeros(len(x))
+        for i, conditional in enumerate(self.conditionals):
+            total += conditional.quadrature_errors(x[:, :i]).sum(axis=1)
+        return total
 
     def sample(self, n: int, rng: np.random.Generator, batch: int = 1000) -> Array:
         x = np.zeros((n, self.dimension))

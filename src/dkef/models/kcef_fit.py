@@ -183,7 +183,7 @@ class Search:
     folds: int
     penalty: float  # times g_x^2 + g_y^2 + lambda^2 is added to the held-out score
     scale: str  # plain | log
-    lower: float
+    lower: Hyper
     upper: float
     max_iterations: int
     tolerance: float
@@ -216,7 +216,7 @@ class Search:
             g_x, g_y, lam = map(float, theta(t))
             trace.append({"held_out_score": scores[t.tobytes()], "g_x": g_x, "g_y": g_y, "lambda": lam})
 
-        start, box = np.array(self.start)[free], np.array([self.lower, self.upper])
+        start, box = np.array(self.start)[free], np.array([self.lower, (self.upper,) * 3])[:, free]
         if self.scale == "log":
             start, box = np.log(start), np.log(box)
         unit = 1.0
@@ -226,7 +226,7 @@ class Search:
             # L-BFGS-B begins with a step as long as the slope: at most one e-fold, or it may leap to where f is 0
             unit = max(1.0, float(np.abs(slope).max()))
         found = minimize(
-            objective, start, jac=True, method="L-BFGS-B", callback=record, bounds=[tuple(box)] * len(start),
+            objective, start, jac=True, method="L-BFGS-B", callback=record, bounds=list(zip(*box, strict=True)),
             options={"maxiter": self.max_iterations, "ftol": self.tolerance, "gtol": self.tolerance},
         )  # fmt: skip
         return Hyper(*map(float, theta(found.x))), trace, bool(found.success)

@@ -16,9 +16,15 @@ def fit_kcef(spec: Kcef, train: Array, valid: Array, bench: Workbench) -> Fit:
     x = np.asarray(train[: spec.rows], dtype=np.float64)
     if len(x) < 2 * spec.folds:
         raise DkefError(f"kcef: {len(x)} training rows are too few for {spec.folds} folds; lower model.folds")
-    start = Hyper(spec.g_init, spec.g_init, spec.lambda_init)
     search = Search(
-        start, spec.folds, spec.penalty, spec.scale, spec.lower, spec.upper, spec.max_iterations, spec.tolerance
+        start=Hyper(spec.g_init, spec.g_init, spec.lambda_init),
+        folds=spec.folds,
+        penalty=spec.penalty,
+        scale=spec.scale,
+        lower=Hyper(spec.g_lower, spec.g_lower, spec.lambda_lower),
+        upper=spec.upper,
+        max_iterations=spec.max_iterations,
+        tolerance=spec.tolerance,
     )
     conditionals: list[Conditional] = []
     trace: list[dict[str, float]] = []

@@ -17,8 +17,11 @@ class Kcef:
     folds: int = 10  # contiguous and of equal size
     penalty: float = 0.1  # times g_x^2 + g_y^2 + lambda^2, added to the held-out score
     scale: str = "plain"  # plain | log: what L-BFGS-B moves, see dkef.models.kcef_fit.Search
-    lower: float = 1e-10  # box of g_x, g_y and lambda
-    upper: float = 10.0
+    g_lower: float = 1e-10
+    lambda_lower: float = (
+        1e-6  # below, f is free to run away where there are no rows, and the held-out score cannot see it
+    )
+    upper: float = 10.0  # of g_x, g_y and lambda
     max_iterations: int = 50  # of L-BFGS-B, a conditional
     tolerance: float = 1e-4
     quadrature_tolerance: float = 1e-8  # nats in the log Z of each conditional, at the training rows
@@ -28,10 +31,10 @@ class Kcef:
         require(self.rows >= 2 * self.folds, "model.rows", self.rows, ">= 2 model.folds")
         require(self.penalty >= 0, "model.penalty", self.penalty, ">= 0")
         one_of("model.scale", self.scale, "plain", "log")
-        require(0 < self.lower < self.upper, "model.lower", self.lower, "> 0 and < model.upper")
-        for key in ("g_init", "lambda_init"):
-            value = getattr(self, key)
-            require(self.lower <= value <= self.upper, f"model.{key}", value, "between model.lower and model.upper")
+        for key in ("g", "lambda"):
+            lower, start = getattr(self, f"{key}_lower"), getattr(self, f"{key}_init")
+            require(0 < lower < self.upper, f"model.{key}_lower", lower, "> 0 and < model.upper")
+            require(lower <= start <= self.upper, f"model.{key}_init", start, f"from model.{key}_lower to model.upper")
         for key in ("base_std", "tolerance", "quadrature_tolerance"):
             require(getattr(self, key) > 0, f"model.{key}", getattr(self, key), "> 0")
         require(self.max_iterations >= 1, "model.max_iterations", self.max_iterations, ">= 1")

@@ -1,0 +1,88 @@
+"""The ready experiments: each composes, each ablation varies what its name says, each variant trains in smoke size."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dkef.figures.catalogue import find
+from dkef.models.protocol import Workbench
+from dkef.plan import Plan
+from dkef.streams import rng_for
+from dkef.typed import instantiate
+
+NAMES = sorted(path.stem for path in (Path(__file__).parents[1] / "config" / "experiment").glob("ablation_*.yaml"))
+VARIED = {
+    "ablation_inducing_points": {"inducing_points"},
+    "ablation_kernels": {"components"},
+    "ablation_lambda_c": {"use_lambda_c"},
+    "ablation_noise": {"noise_std"},
+    "ablation_q0": {"train_q0"},
+    "ablation_skip": {"skip"},
+    "ablation_top_activation": {"top_activation"},
+    "ablation_width": {"width"},
+}
+TINY = ("dataset=wine_recognition", "model.max_iterations=2")
+
+
+def specs(name: str, overrides: tuple[str, ...] = ()) -> dict[str, object]:
+    plan = Plan(name, overrides)
+    dataset = plan.datasets()[0]
+    return {model: plan.spec(dataset, model) for model in plan.models(dataset)}
+
+
+def test_the_ablations_of_the_issue_are_all_there() -> None:
+    assert set(NAMES) == set(VARIED) | {"ablation_fidelity"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_ablation_composes_and_renders_a_figure_of_its_own(name: str) -> None:
+    plan = Plan(name)
+    plan.check()
+    assert plan.experiment.figures == [name]
+    assert find(name).module == "dkef.figures.ablation"
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_variants_differ_in_what_the_ablation_names_and_in_nothing_else(name: str) -> None:
+    found = {model: asdict(spec) for model, spec in specs(name).items()}  # type: ignore[call-overload]
+    base = found.pop("dkef")
+    for model, spec in found.items():
+        assert {key for key in base if spec[key] != base[key]} == VARIED[name], model
+
+
+def test_the_fidelity_ablation_prepares_the_data_both_ways() -> None:
+    plan = Plan("ablation_fidelity")
+    text, code = (plan.any_cell(name).dataset.preprocessing for name in ("redwine", "redwine_code"))
+    assert (text.whiten_on, code.whiten_on) == ("train", "all")
+    assert (text.dequantise_gaps, code.dequantise_gaps) == (1.0, 2.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_every_variant_trains_in_smoke_size(name: str) -> None:
+    rows = rng_for("smoke ablation").normal(size=(260, 4))
+    plan = Plan(name, TINY)
+    for dataset in plan.datasets():
+        for model in plan.models(dataset):
+            section = dict(plan.cell(dataset, model).model)
+            small = {"inducing_points": 20, "phase2_iterations": 2} if "inducing_points" in section else {}
+            fit = instantiate(section | small).fit(rows[:220], rows[220:], Workbench(dataset, model))
+            assert np.isfinite(fit.model.log_density(rows[220:])).all(), (dataset, model)
+
+
+def test_the_quick_synthetic_experiment_has_every_set_and_model_of_figure_2() -> None:
+    quick, paper = Plan("synthetic_quick"), Plan("paper")
+    for dataset in ("funnel", "banana", "ring", "square", "cosine", "mog", "mor"):
+        assert set(quick.models(dataset)) == set(paper.models(dataset)), dataset
+    assert quick.experiment.reduced
+
+
+def test_the_laptop_experiment_has_the_complete_small_sets_and_the_parts_of_the_large_ones() -> None:
+    plan = Plan("laptop")
+    assert plan.datasets() == ["redwine", "whitewine", "parkinsons", "hepmass_part", "miniboone_part"]
+    assert plan.seeds("redwine") == [0, 1, 2]
+    assert set(plan.models("redwine")) == set(Plan("paper").models("redwine"))
+    assert plan.any_cell("hepmass_part").dataset.subset_of
+    assert plan.cell("redwine", "dkef").normaliser.tolerance == 0.01

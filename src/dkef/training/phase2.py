@@ -13,6 +13,10 @@ from dkef.training.kef_graph import KefGraph, padded
 from dkef.training.kef_variables import BASE, LAMBDAS, assemble, regularisers
 from dkef.training.statistics import Statistics, kernel_statistics, lambda_gradient, mean_of, solve
 
+# Blocks in float32, summed in float64, give alpha to 2e-5 at lambda_alpha = 2e-3 and to 1e-3 at 1e-5; below this the
+# blocks are in float64, at a fifth of the speed.
+SMALLEST_LAMBDA_FOR_FLOAT32 = 1e-6
+
 
 class Final(NamedTuple):
     """The end of a training run."""
@@ -27,7 +31,7 @@ class Final(NamedTuple):
 
 
 def full_statistics(parameters: KefParameters, train: Array, block_rows: int) -> Statistics:
-    """Means over all training rows, in float64 from features to sums."""
+    """Means over all training rows, in float64 from the features on."""
     size = min(block_rows, len(train))
     return mean_of(
         (kernel_statistics(parameters, *padded(train[i : i + size], size)), len(train[i : i + size]))
@@ -53,14 +57,21 @@ class Phase2:
 
     def run(self, theta: Array) -> Final:
         statistics = self.statistics(theta)
-        theta, iterations = self.tune(theta, statistics)
-        if self.spec.phase2_parameters == "lambda_and_q0":
-            statistics = self.statistics(theta)  # q0 has moved, and with it b
-        return self.solved(theta, statistics, iterations)
+        tuned, iterations = self.tune(theta, statistics)
+        q0_moved = self.spec.phase2_parameters == "lambda_and_q0"  # and with it b
+        if q0_moved or self.float32_suffices(tuned) != self.float32_suffices(theta):
+            statistics = self.statistics(tuned)
+        return self.solved(tuned, statistics, iterations)
 
     def statistics(self, theta: Array) -> Statistics:
-        values = self.graph.layout.unpack(theta)
-        return full_statistics(assemble(self.spec, values, alpha=None), self.train, self.spec.block_rows)
+        if self.float32_suffices(theta):
+            return self.graph.statistics(theta, self.train)
+        parameters = assemble(self.spec, self.graph.layout.unpack(theta), alpha=None)
+        return full_statistics(parameters, self.train, self.spec.block_rows)
+
+    def float32_suffices(self, theta: Array) -> bool:
+        weights = regularisers(self.spec, self.graph.layout.unpack(theta))
+        return self.spec.dtype == "float32" and float(weights.alpha) >= SMALLEST_LAMBDA_FOR_FLOAT32
 
     def alpha(self, theta: Array, statistics: Statistics) -> Array | None:
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))

@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 from dkef.models import flows
+from dkef.models.arithmetic import NUMPY
+from dkef.models.flow_density import transform
 from dkef.models.flows import FlowModel
 from dkef.models.protocol import Array, Fit
 from dkef.models.storage import load_model, write_model
@@ -48,6 +50,13 @@ def test_inverse_and_forward_undo_each_other(name, order):
     # Rounding is amplified by the slopes of up to three layers, each of order 10.
     np.testing.assert_allclose(model.inverse(model.forward(x)), x, rtol=0, atol=1e-10)
     np.testing.assert_allclose(model.forward(model.inverse(x)), x, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_coupling_layers_pass_odd_and_even_coordinates_in_turn(layer):
+    model, x = example("real_nvp", 5), rows(6, 5)
+    u, _ = transform(NUMPY, model.shape, model.parameters, layer, x)
+    assert np.array_equal(np.all(u == x, axis=0), np.arange(5) % 2 == 1 - layer)
 
 
 @every_flow

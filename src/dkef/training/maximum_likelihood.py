@@ -89,16 +89,17 @@ class Run:
         unit = math.ceil(len(train) / self.batches.rows) if spec.patience_unit == "epochs" else 1
         self.interval = spec.interval * unit  # iterations between validations
         self.patience = spec.patience * unit
+        self.clock = time.monotonic()
 
     def train(self, compiled: Compiled, theta: Array) -> tuple[Progress, str]:
         """Progress at the end and why it ended: converged, max_iterations, time_budget or diverged."""
         progress = self.resume(theta)
-        first, opened = progress.iteration, time.monotonic()
-        saved = logged = opened
+        first = progress.iteration
+        self.clock = opened = saved = logged = time.monotonic()
         while True:
             progress, loss = self.advance(compiled, progress)
             log_likelihood = float(compiled.validate(progress.theta, self.statistics_rows, self.valid))
-            progress = progress.observe(loss, log_likelihood)
+            progress = self.timed(progress.observe(loss, log_likelihood))
             now = time.monotonic()
             stopped = self.verdict(progress)
             if stopped or now - logged >= LOG_SECONDS:
@@ -122,7 +123,7 @@ class Run:
         """Steps until the next validation, and their mean loss; fewer when a limit comes first."""
         start, block = progress.iteration, min(self.interval, BLOCK_STEPS)
         stop = min((start // self.interval + 1) * self.interval, self.spec.max_iterations or sys.maxsize)
-        total, clock = 0.0, time.monotonic()
+        total = 0.0
         batches = np.zeros((block, self.batches.rows, self.valid.shape[1]), dtype=np.float32)
         while progress.iteration < stop and not self.overdue(progress) and math.isfinite(total):
             first = progress.iteration
@@ -135,10 +136,13 @@ class Run:
                 )
             )
             total += float(loss) * (last - first)
-            seconds = progress.seconds + time.monotonic() - clock
-            clock = time.monotonic()
-            progress = replace(progress, theta=theta, m=m, v=v, iteration=last, seconds=seconds)
+            progress = self.timed(replace(progress, theta=theta, m=m, v=v, iteration=last))
         return progress, total / (progress.iteration - start)
+
+    def timed(self, progress: Progress) -> Progress:
+        """Add the time since the last call to the seconds spent, which a resumed run keeps counting."""
+        before, self.clock = self.clock, time.monotonic()
+        return replace(progress, seconds=progress.seconds + self.clock - before)
 
     def overdue(self, progress: Progress) -> bool:
         return progress.seconds > 3600 * self.spec.time_budget_hours

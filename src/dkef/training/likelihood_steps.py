@@ -69,11 +69,8 @@ def compile_flow(spec: Flow, shape: FlowShape, layout: Layout, free: Array, jit:
             loss = -tf.reduce_mean(density.log_density(theta, x))
         # The penalty is weight_decay / 2 |theta|^2 over all parameters, as in the MAF code.
         gradient = tape.gradient(loss, theta) * free + spec.weight_decay * theta
-        m = BETA1 * m + (1.0 - BETA1) * gradient
-        v = BETA2 * v + (1.0 - BETA2) * gradient * gradient
-        t = tf.cast(iteration + 1, tf.float32)
-        rate = spec.learning_rate * tf.sqrt(1.0 - BETA2**t) / (1.0 - BETA1**t)
-        return Advanced(theta - rate * m / (tf.sqrt(v) + ADAM_EPSILON), m, v, loss)
+        change, m, v = adam(tf, gradient, m, v, tf.cast(iteration + 1, tf.float32))
+        return Advanced(theta - spec.learning_rate * change, m, v, loss)
 
     def advance(theta: Value, m: Value, v: Value, iteration: Value, batches: Value, steps: Value) -> Advanced:
         def body(k: Value, theta: Value, m: Value, v: Value, total: Value) -> tuple[Value, ...]:
@@ -96,6 +93,14 @@ def compile_flow(spec: Flow, shape: FlowShape, layout: Layout, free: Array, jit:
     return Compiled(
         compiled(advance, vector, vector, vector, count, minibatches, count), compiled(validate, vector, rows, rows)
     )
+
+
+def adam(tf: Any, gradient: Value, m: Value, v: Value, t: Value) -> tuple[Value, Value, Value]:
+    """Step of Adam number t = 1, 2, ... at unit learning rate, and its running means; all [P]."""
+    m = BETA1 * m + (1.0 - BETA1) * gradient
+    v = BETA2 * v + (1.0 - BETA2) * gradient * gradient
+    correction = tf.sqrt(1.0 - BETA2**t) / (1.0 - BETA1**t)
+    return correction * m / (tf.sqrt(v) + ADAM_EPSILON), m, v
 
 
 class TrainedDensity:

@@ -48,6 +48,7 @@ class Flow:
             require(getattr(self, key) >= 0, f"model.{key}", getattr(self, key), ">= 0")
         for key in ("hidden_layers", "width", "batch_rows", "patience", "statistics_rows"):
             require(getattr(self, key) >= 1, f"model.{key}", getattr(self, key), ">= 1")
+        require(self.layers + self.components >= 1, "model.layers", self.layers, ">= 1 where model.components is 0")
         for key in ("learning_rate", "time_budget_hours"):
             require(getattr(self, key) > 0, f"model.{key}", getattr(self, key), "> 0")
         for key in ("max_iterations", "validation_interval"):

@@ -28,6 +28,12 @@ class Progress:
     stopped: str = ""  # why phase 1 ended; empty while it goes on
     trace: list[dict[str, float]] = field(default_factory=list)
 
+    @property
+    def last_validation(self) -> float:
+        """The newest validation loss; iterations between validations have none."""
+        losses = (row["validation_loss"] for row in reversed(self.trace))
+        return next((loss for loss in losses if not math.isnan(loss)), math.nan)
+
     @classmethod
     def start(cls, theta: Array, patience: int) -> "Progress":
         return cls(theta, Adam.start(len(theta)), theta, EarlyStopping(patience))

@@ -208,7 +208,7 @@ class ScoreMatching:
         self.bench.log.info(
             "iteration %d: validation %.4f, best %.4f at %d, skipped %d, %.1f iterations/s, %s",
             progress.iteration,
-            progress.trace[-1]["validation_loss"],
+            progress.last_validation,
             progress.stopping.best,
             progress.stopping.best_step,
             progress.skipped,

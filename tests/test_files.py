@@ -9,9 +9,14 @@ from dkef.files import read_json, whole_file, write_json
 def test_a_failed_write_leaves_the_old_file_and_no_scratch_file(tmp_path):
     target = tmp_path / "result.txt"
     target.write_text("old")
-    with pytest.raises(RuntimeError, match="half way"), whole_file(target) as scratch:
-        scratch.write_text("ne")
-        raise RuntimeError("half way")
+
+    def write_half():
+        with whole_file(target) as scratch:
+            scratch.write_text("ne")
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        write_half()
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 

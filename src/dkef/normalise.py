@@ -18,8 +18,8 @@ from dkef.files import write_json
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.storage import load_model, read_record
 from dkef.normaliser.chunks import ChunkRun, parameters_digest
+from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES
-from dkef.settings import Normaliser
 from dkef.typed import typed
 
 log = logging.getLogger("dkef.normalise")

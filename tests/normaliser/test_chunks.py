@@ -12,7 +12,7 @@ from dkef.errors import DkefError
 from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.chunks import ChunkRun, clock
 from dkef.normaliser.estimate import estimate
-from dkef.settings import Normaliser
+from dkef.normaliser.settings import Normaliser
 from tests.normaliser.examples import random_kef
 
 NAME = ("toy", "dkef", 0)

@@ -10,8 +10,8 @@ from scipy.special import gammaln, logsumexp
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.estimate import Pilot, Stages, conclude, estimate, run_pilot
 from dkef.normaliser.moments import Moments
+from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import SPAN, Q0Weights
-from dkef.settings import Normaliser
 from tests.normaliser.examples import log_moment, random_kef
 
 SEEDS = 20

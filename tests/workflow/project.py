@@ -81,7 +81,8 @@ class Project:
 
     def run(self, *arguments: str, config: tuple[str, ...] = ("experiment=contract",), cores: int = 2) -> Outcome:
         command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments, "--config", *config]
-        return subprocess.run(command, cwd=self.folder, env=self.environment(), capture_output=True, text=True)
+        here = {"cwd": self.folder, "env": self.environment()}
+        return subprocess.run(command, check=False, capture_output=True, text=True, **here)
 
     def planned(self, *arguments: str, experiment: str = "contract") -> dict[str, int]:
         """Jobs that a run would start, by rule; `all` is left out."""

@@ -28,8 +28,7 @@ def test_the_finished_run_left_figures_tables_and_a_report(finished):
     columns = ["dataset", "model", "seed", "metric", "value", "stderr", "status", "config_digest", "code_version"]
     assert list(metrics.columns) == columns
     assert set(metrics["model"]) == {"gaussian", "shrunk"}
-    stray = [path for path in finished.folder.rglob("*.partial")] + list(finished.folder.rglob("checkpoint-*"))
-    assert stray == []
+    assert not [*finished.folder.rglob("*.partial"), *finished.folder.rglob("checkpoint-*")]
 
 
 def test_a_comment_in_yaml_reruns_nothing(project):

@@ -38,7 +38,7 @@ def test_the_dry_run_of_the_paper_plans_every_cell_of_the_grid(bare):
     ("arguments", "message"),
     [
         (["experiment=nonsense"], "experiment 'nonsense' is unknown"),
-        (["experiment=contract", "overrides=protocol.inducing_points=0"], "protocol.inducing_points is 0; allowed is >= 1"),
+        (["experiment=contract", "overrides=protocol.inducing_points=0"], "inducing_points is 0; allowed is >= 1"),
         (["experiment=contract", "overrides=protocol.inducing_points=many"], "inducing_points"),
         (["experiment=contract", "overrides=protocol.pionts=3"], "pionts"),
         (["experiment=contract", "expriment=paper"], "expriment"),

@@ -116,7 +116,7 @@ def log_z_from_q0(model: DensityModel, samples: int, bench: Workbench) -> LogZ:
     """
     from dkef.models.kef import KefModel
     from dkef.normaliser.estimate import estimate
-    from dkef.settings import Normaliser
+    from dkef.normaliser.settings import Normaliser
 
     if not isinstance(model, KefModel):
         raise DkefError(f"{bench.model}: nothing here knows how to normalise a {type(model).__name__}")

@@ -105,7 +105,7 @@ class Workbench:
     seed: int = 0
     checkpoint: Path | None = None  # the run may leave its state here and continue from it; the caller deletes it
     threads: int = 1
-    log: logging.Logger = logging.getLogger("dkef.train")
+    log: logging.Logger = field(default_factory=lambda: logging.getLogger("dkef.train"))
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Independent stream of this cell for one purpose ("init", "minibatches", "noise", ...)."""

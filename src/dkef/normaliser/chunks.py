@@ -13,9 +13,9 @@ from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
 from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, run_pilot
 from dkef.normaliser.moments import Moments
+from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES, Q0Weights
 from dkef.provenance import array_digest, canonical, config_digest
-from dkef.settings import Normaliser
 
 _REPORT_SECONDS = 20.0
 

@@ -9,8 +9,8 @@ import numpy as np
 from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError, bias_bound, hoeffding_upper
 from dkef.normaliser.moments import Moments
+from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES, Q0Weights
-from dkef.settings import Normaliser
 
 PERCENTILE = 40.0
 TIE_MARGIN = 0.001  # log s lies this much below the percentile, so that ties do not count as "below"

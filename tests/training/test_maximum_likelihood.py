@@ -229,8 +229,9 @@ def test_short_epochs_are_not_compiled_unless_asked():
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("learning_rate", 0.0), ("layers", 0), ("width", 0), ("degrees", "equal"), ("max_iterations", 0), ("transform", "radial"),
-     ("weight_decay", -1.0), ("patience_unit", "seconds"), ("validation_interval", 0), ("batch_rows", 0)],
+    [("learning_rate", 0.0), ("layers", 0), ("width", 0), ("degrees", "equal"), ("max_iterations", 0),
+     ("transform", "radial"), ("weight_decay", -1.0), ("patience_unit", "seconds"), ("validation_interval", 0),
+     ("batch_rows", 0)],
 )  # fmt: skip
 def test_values_out_of_range_are_named(key, value):
     with pytest.raises(ConfigError, match=rf"model\.{key} is"):

@@ -42,6 +42,8 @@ def _draw(inputs: Inputs, entries: list[DatasetEntry]) -> Figure:
         heading(axes, entry)
         _panel(axes, inputs, entry)
     for i, axes in enumerate(panels[: len(entries)]):
+        if not axes.lines:
+            continue
         if i % columns == 0:
             axes.set_ylabel("validation score loss")
         if i + columns >= len(entries):

@@ -9,7 +9,7 @@ def fetch_config(wildcards):
 def raw_files(wildcards):
     """Files that the fetch stage brings, and files of the user's own, wherever they lie."""
     source = plan.source(wildcards.dataset)
-    return [f"data/raw/{file}" for file in source.files] + list(source.own_files)
+    return [*(f"data/raw/{file}" for file in source.files), *source.own_files]
 
 
 def preprocess_code(wildcards):
@@ -85,7 +85,8 @@ def normalise_inputs(wildcards):
 def normalise_command(wildcards, input):
     """The verb of `python -m dkef.normalise`, and the files it reads or keeps."""
     if normaliser_of(wildcards).tolerance is not None:
-        return "target --folder " + cell("normalise").format(**wildcards)
+        folder = cell("normalise").format(**wildcards)
+        return f"target --folder {folder}"
     return (
         f"merge --pilot {input.pilot} --variance {input.variance}"
         f" --bound-z {input.bound_z} --z {input.z}"
@@ -129,6 +130,10 @@ def drawable(name):
     return cell_paths(name, [d for d in plan.datasets() if plan.synthetic(d)])
 
 
+def splits_of_seed_0():
+    return [f"data/processed/{dataset}/seed0.h5" for dataset in plan.datasets()]
+
+
 def figure_inputs(wildcards):
     """The tables that a figure says it needs."""
     offered = {
@@ -138,7 +143,7 @@ def figure_inputs(wildcards):
         "agreement": result("agreement.csv"),
         "grids": drawable("grid.h5"),
         "traces": cell_paths("trace.csv"),
-        "splits": [f"data/processed/{dataset}/seed0.h5" for dataset in plan.datasets()],
+        "splits": splits_of_seed_0(),
     }
     return {need: offered[need] for need in find_figure(wildcards.figure).needs}
 
@@ -157,8 +162,36 @@ def figure_code(wildcards):
     return code_of("dkef.render", find_figure(wildcards.figure).module)
 
 
+PAGES = ("summary", "claims", "published", "cards", "deviations", "provenance")
+
+
+def page_inputs(wildcards):
+    """The tables, splits or models that a page of the report shows."""
+    return {
+        "summary": {"tables": result("summary.csv")},
+        "claims": {"tables": result("claims.csv")},
+        "published": {"tables": result("published.csv")},
+        "cards": {"splits": splits_of_seed_0()},
+        "deviations": {
+            "tables": "workflow/report/deviations.csv",
+            "fidelity": ["config/fidelity/paper.yaml", "config/fidelity/code.yaml"],
+        },
+        "provenance": {"models": cell_paths("model.h5")},
+    }[wildcards.page]
+
+
+def page_arguments(wildcards, input):
+    """Command-line arguments for just those files."""
+    return " ".join(f"--{name} {input[name]}" for name in page_inputs(wildcards))
+
+
+def page_caption(wildcards):
+    with open(f"workflow/report/{wildcards.page}.rst") as caption:
+        return caption.read()
+
+
 def report_inputs():
-    """The experiment's figures and, where it has cells, its tables."""
+    """The experiment's figures and, where it has cells, its pages."""
     figures = [figure(f"{name}.png") for name in plan.experiment.figures]
-    tables = ("summary.csv", "claims.csv", "published.csv") if plan.cells else ()
-    return figures + [result(table) for table in tables]
+    pages = [result(f"pages/{page}.html") for page in PAGES] if plan.cells else []
+    return [*figures, *pages]

@@ -34,7 +34,7 @@ rule render:
         pdf=figure("{figure}.pdf"),
         png=report(
             figure("{figure}.png"),
-            caption="../report/figure.rst",
+            caption="../report/caption.rst",
             category="Figures",
         ),
     log:

@@ -1,4 +1,34 @@
-# One self-contained page, by Snakemake's own reporter.
+# Pages of tables, and one self-contained report of them and the figures by Snakemake's own reporter.
+
+
+report: "../report/workflow.rst"
+
+
+rule page:
+    input:
+        unpack(page_inputs),
+        code=code_of("dkef.pages"),
+    output:
+        report(
+            result("pages/{page}.html"),
+            caption="../report/caption.rst",
+            category="Tables",
+        ),
+    log:
+        result("pages/{page}.log"),
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime="10m",
+    params:
+        config=plan.experiment_slice(),
+        files=page_arguments,
+        caption=page_caption,
+    shell:
+        "python -m dkef.pages --config {params.config:q} --page {wildcards.page}"
+        " {params.files} --out {output} > {log} 2>&1"
 
 
 rule report:

@@ -20,6 +20,7 @@ from dkef.models.storage import load_model, read_record
 from dkef.normaliser.chunks import ChunkRun, parameters_digest
 from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES
+from dkef.provenance import config_digest
 from dkef.typed import typed
 
 log = logging.getLogger("dkef.normalise")
@@ -54,11 +55,16 @@ def chunk(args: argparse.Namespace) -> None:
 
 def merge(args: argparse.Namespace) -> None:
     files = {"variance": args.variance, "bound_z": args.bound_z, "z": args.z}
-    conclude(args.out, workflow_run(args).merge(args.pilot, files))
+    conclude(args.out, workflow_run(args).merge(args.pilot, files) | digest_of(args))
 
 
 def target(args: argparse.Namespace) -> None:
-    conclude(args.out, workflow_run(args).in_folder(args.folder))
+    conclude(args.out, workflow_run(args).in_folder(args.folder) | digest_of(args))
+
+
+def digest_of(args: argparse.Namespace) -> dict[str, str]:
+    """What ties log_z.json, and every likelihood that rests on it, to its configuration."""
+    return {"config_digest": config_digest(args.config)}
 
 
 def run(args: argparse.Namespace) -> None:

@@ -62,7 +62,7 @@ def step_gradient(
     def gradient(theta: Tensor, fit_rows: Tensor, loss_rows: Tensor) -> Tensor:
         with tf.GradientTape() as tape:
             tape.watch(theta)
-            parameters, weights = graph._model(theta)
+            parameters, weights = graph.model(theta)
             n = fit_rows.shape[0]
             first, second = derivatives(parameters, fit_rows)
             q0 = base_jet(parameters.q0, fit_rows)

@@ -69,7 +69,7 @@ class KefGraph:
         self._loss_rows = compiled(self._trace_loss_rows)
         self._loss_gradients = compiled(self._trace_loss_gradients)
         self._constraint_gradient = compiled(self._trace_constraint_gradient)
-        self._gram = compiled(lambda theta: inducing_gram(self._model(theta)[0]))
+        self._gram = compiled(lambda theta: inducing_gram(self.model(theta)[0]))
 
     def statistics(self, theta: Array, x: Array) -> Statistics:
         """Means over the rows of x, accumulated block by block in float64."""
@@ -118,26 +118,27 @@ class KefGraph:
     def _cast(self, array: Array) -> Tensor:
         return tf.constant(np.asarray(array, dtype=self.dtype))
 
-    def _model(self, theta: Tensor) -> tuple[KefParameters, Regularisers]:
+    def model(self, theta: Tensor) -> tuple[KefParameters, Regularisers]:
+        """What theta stands for, without alpha."""
         values = self.layout.unpack(theta)
         return assemble(self.spec, values, alpha=None), regularisers(self.spec, values)
 
     def _trace_statistics(self, theta: Tensor, x: Tensor, weights: Tensor) -> Statistics:
-        return kernel_statistics(self._model(theta)[0], x, weights)
+        return kernel_statistics(self.model(theta)[0], x, weights)
 
     def _trace_loss_rows(self, theta: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
-        return score_loss_rows(self._model(theta)[0], x, alpha)
+        return score_loss_rows(self.model(theta)[0], x, alpha)
 
     def _trace_loss_gradients(self, theta: Tensor, alpha: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         with tf.GradientTape() as tape:
             tape.watch([alpha, theta])
-            loss = tf.reduce_mean(score_loss_rows(self._model(theta)[0], x, alpha))
+            loss = tf.reduce_mean(score_loss_rows(self.model(theta)[0], x, alpha))
         return loss, *tape.gradient(loss, [alpha, theta])
 
     def _trace_constraint_gradient(self, theta: Tensor, alpha: Tensor, v: Tensor, x: Tensor) -> Tensor:
         with tf.GradientTape() as tape:
             tape.watch(theta)
-            value = constraint(*self._model(theta), x, alpha, v)
+            value = constraint(*self.model(theta), x, alpha, v)
         return tape.gradient(value, theta)
 
 

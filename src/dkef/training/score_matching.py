@@ -95,6 +95,9 @@ class ScoreMatching:
         self.graph = KefGraph(spec, self.layout)
         self.decay = spec.weight_decay * self.layout.mask("weight", "bias", "skip")
         self.batch = min(spec.batch_rows, len(train) // 2)
+        # Both are asked for at every iteration and seldom change.
+        self.epoch_order = functools.lru_cache(maxsize=1)(self.draw_epoch_order)
+        self.validation_rows = functools.lru_cache(maxsize=1)(self.draw_validation_rows)
         self.identity = canonical([dataclasses.asdict(spec), array_digest(train, valid), bench.seed])
 
     def phase1(self) -> Progress:
@@ -155,8 +158,7 @@ class ScoreMatching:
         rows = self.noised(self.train[order[at : at + 2 * self.batch]], f"training noise, iteration {i}")
         return rows[: self.batch], rows[self.batch :]
 
-    @functools.lru_cache(maxsize=1)  # noqa: B019 - lives as long as the run
-    def epoch_order(self, epoch: int) -> Array:
+    def draw_epoch_order(self, epoch: int) -> Array:
         return self.bench.rng(f"minibatches, epoch {epoch}").permutation(len(self.train))
 
     def noised(self, rows: Array, purpose: str) -> Array:
@@ -171,8 +173,7 @@ class ScoreMatching:
         solution = solve(self.graph.statistics(theta, fit_rows), weights, self.graph.gram(theta))
         return math.nan if solution is None else float(self.graph.loss_rows(theta, solution.alpha, valid_rows).mean())
 
-    @functools.lru_cache(maxsize=1)  # noqa: B019 - lives as long as the run
-    def validation_rows(self, draw: int) -> tuple[Array, Array]:
+    def draw_validation_rows(self, draw: int) -> tuple[Array, Array]:
         """Rows behind alpha and rows behind J: one draw for the whole run, or one for each validation."""
         size = min(self.spec.validation_fit_rows or len(self.train), len(self.train))
         chosen = self.bench.rng(f"validation fit rows, draw {draw}").permutation(len(self.train))[:size]

@@ -79,6 +79,10 @@ class Conditional:
     def grid(self) -> Array:
         return np.linspace(self.low, self.high, self.nodes)
 
+    @property
+    def step(self) -> float:
+        return (self.high - self.low) / (self.nodes - 1)
+
     def log_q0(self, y: Array) -> Array:
         return -0.5 * (y / self.base_std) ** 2 - math.log(self.base_std * math.sqrt(2 * math.pi))
 
@@ -103,7 +107,7 @@ class Conditional:
         integrand falls like q0's tail: its integral is at most base_std^2 / |end| times its value there.
         """
         features, log_q0 = self.features(self.grid)[0], self.log_q0(self.grid)
-        log_step = math.log((self.high - self.low) / (self.nodes - 1))
+        log_step = math.log(self.step)
         errors = np.empty((len(u), 2))
         for start in range(0, len(u), batch):
             rows = slice(start, start + batch)
@@ -136,7 +140,7 @@ class Conditional:
         for j in range(u.shape[1]):
             f_j = -2 * self.hyper.g_x * (weights * (u[:, [j]] - self.u[:, j])) @ grid_features.T
             d_uu[:, j] -= mean_uu[:, j] + (density * (f_j - mean_u[:, [j]]) ** 2).sum(axis=1)
-        log_z = log_total[:, 0] + math.log((self.high - self.low) / (self.nodes - 1))
+        log_z = log_total[:, 0] + math.log(self.step)
         return Local(
             log_p=(weights * w).sum(axis=1) + self.log_q0(y) - log_z,
             d_y=(weights * w1).sum(axis=1) - y / self.base_std**2,
@@ -149,7 +153,7 @@ class Conditional:
         """The value alone; [n]."""
         weights = self.weights(u)
         log_joint = weights @ grid_features.T + self.log_q0(self.grid)
-        log_z = logsumexp(log_joint, axis=1) + math.log((self.high - self.low) / (self.nodes - 1))
+        log_z = logsumexp(log_joint, axis=1) + math.log(self.step)
         value: Array = (weights * self.features(y)[0]).sum(axis=1) + self.log_q0(y) - log_z
         return value
 
@@ -164,9 +168,9 @@ class Conditional:
         left, right = density[row, cell], density[row, cell + 1]
         rest = target - np.where(cell > 0, cdf[row, np.maximum(cell - 1, 0)], 0.0)
         # within the cell: left t + (right - left) t^2 / 2 = rest, solved in the form that does not cancel
-        t = 2 * rest / (left + np.sqrt(np.maximum(left**2 + 2 * (right - left) * rest, 0.0)))
-        step = (self.high - self.low) / (self.nodes - 1)
-        drawn: Array = self.low + step * (cell + np.clip(t, 0.0, 1.0))
+        slope = left + np.sqrt(np.maximum(left**2 + 2 * (right - left) * rest, 0.0))
+        t = 2 * rest / np.maximum(slope, np.finfo(float).tiny)
+        drawn: Array = self.low + self.step * (cell + np.clip(t, 0.0, 1.0))
         return drawn
 
 

@@ -43,9 +43,14 @@ def fit_kcef(spec: Kcef, train: Array, valid: Array, bench: Workbench) -> Fit:
             i + 1, x.shape[1], steps[-1]["held_out_score"], *hyper, len(steps) - 1, conditional.nodes, left,
         )  # fmt: skip
     model = KcefModel(tuple(conditionals))
+    error = float(model.log_z_error(x).max())
+    if error > len(conditionals) * spec.quadrature_tolerance:
+        bench.log.warning(
+            "kcef: the quadrature of log Z is off by up to %.1g nats, beyond model.quadrature_tolerance", error
+        )
     notes: dict[str, float | int | str] = {
         "rows_used": len(x),
-        "log_z_error": float(model.log_z_error(valid).max()) if len(valid) else 0.0,
+        "log_z_error": error,
         "valid_log_likelihood": float(model.log_density(valid).mean()) if len(valid) else 0.0,
     }
     stopped = "converged" if converged else "max_iterations"

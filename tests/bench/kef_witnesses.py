@@ -20,38 +20,47 @@ def kernel(parameters: KefParameters, x: Tensor) -> Tensor:
     return sum(kernel_matrix(c, features(x, c.layers), features(parameters.z, c.layers)) for c in parameters.components)
 
 
+def for_each_coordinate(derivatives: Callable[[Tensor], Derivatives], x: Tensor) -> Derivatives:
+    """Call with every unit vector in a loop of the graph, which is traced once; results [n, m] become [n, d, m]."""
+    signature = (tf.TensorSpec(None, x.dtype), tf.TensorSpec(None, x.dtype))
+    first, second = tf.map_fn(derivatives, tf.eye(x.shape[1], dtype=x.dtype), fn_output_signature=signature)
+    return tf.transpose(first, (1, 0, 2)), tf.transpose(second, (1, 0, 2))
+
+
 def by_forward_accumulator(parameters: KefParameters, x: Tensor) -> Derivatives:
     """Two nested forward passes for each coordinate."""
-    first, second = [], []
-    for d in range(x.shape[1]):
-        tangent = tf.broadcast_to(tf.one_hot(d, x.shape[1], dtype=x.dtype), x.shape)
+
+    def along(direction: Tensor) -> Derivatives:
+        tangent = tf.broadcast_to(direction, x.shape)
         with tf.autodiff.ForwardAccumulator(x, tangent) as outer:
             with tf.autodiff.ForwardAccumulator(x, tangent) as inner:
                 k = kernel(parameters, x)
             slope = inner.jvp(k)
-        first.append(slope)
-        second.append(outer.jvp(slope))
-    return tf.stack(first, 1), tf.stack(second, 1)
+        return slope, outer.jvp(slope)
+
+    return for_each_coordinate(along, x)
 
 
 def by_nested_tapes(parameters: KefParameters, x: Tensor) -> Derivatives:
-    """Nested GradientTapes: each derivative in one coordinate is a gradient of a gradient in a dummy cotangent."""
+    """Nested GradientTapes: a derivative along a direction is the gradient of a gradient in a dummy cotangent."""
 
-    def along(f: Callable[[], Tensor], d: int) -> Callable[[], Tensor]:
-        def derivative() -> Tensor:
-            dummy = tf.zeros((x.shape[0], parameters.z.shape[0]), x.dtype)
-            with tf.GradientTape() as outer:
-                outer.watch(dummy)
-                with tf.GradientTape() as inner:
-                    inner.watch(x)
-                    value = tf.reduce_sum(f() * dummy)
-                column = tf.reduce_sum(inner.gradient(value, x)[:, d])
-            return outer.gradient(column, dummy)
+    def derivative(f: Callable[[], Tensor], direction: Tensor) -> Tensor:
+        dummy = tf.zeros((x.shape[0], parameters.z.shape[0]), x.dtype)
+        with tf.GradientTape() as outer:
+            outer.watch(dummy)
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                value = tf.reduce_sum(f() * dummy)
+            column = tf.reduce_sum(inner.gradient(value, x) * direction)
+        return outer.gradient(column, dummy)
 
-        return derivative
+    def along(direction: Tensor) -> Derivatives:
+        def slope() -> Tensor:
+            return derivative(lambda: kernel(parameters, x), direction)
 
-    first = [along(lambda: kernel(parameters, x), d) for d in range(x.shape[1])]
-    return tf.stack([f() for f in first], 1), tf.stack([along(f, d)() for d, f in enumerate(first)], 1)
+        return slope(), derivative(slope, direction)
+
+    return for_each_coordinate(along, x)
 
 
 def step_gradient(

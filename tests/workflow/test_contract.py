@@ -101,4 +101,3 @@ def assert_equal_arrays(first, second):
         a.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
         for name in names:
             np.testing.assert_array_equal(a[name][()], b[name][()], err_msg=f"{first} {name}")
-

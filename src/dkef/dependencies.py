@@ -2,8 +2,10 @@
 
 import ast
 import functools
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).parent
 
@@ -44,3 +46,11 @@ def sources_behind(*modules: str) -> list[str]:
             found.add(path)
             waiting += _imports(path)
     return sorted(str(path) for path in found)
+
+
+def target_modules(section: Any) -> list[str]:
+    """Modules of every class that a configuration section names by `_target_`, at any depth; sorted."""
+    if not isinstance(section, Mapping):
+        return []
+    own = {str(section["_target_"]).rpartition(".")[0]} if "_target_" in section else set()
+    return sorted(own.union(*(target_modules(entry) for entry in section.values())))

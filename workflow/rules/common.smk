@@ -4,7 +4,7 @@ import os
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version, validate
 
-from dkef.dependencies import sources_behind
+from dkef.dependencies import sources_behind, target_modules
 from dkef.errors import DkefError
 from dkef.plan import Plan, share_with_jobs
 
@@ -51,16 +51,14 @@ def code_of(*modules):
     return [os.path.relpath(path) for path in sources_behind(*modules)]
 
 
-def spec_module(wildcards):
-    """The module of the class that a cell's model section names."""
-    section = plan.cell(wildcards.dataset, wildcards.model).model
-    return section["_target_"].rpartition(".")[0]
+def spec_modules(wildcards):
+    """Modules of the classes that a cell's model section names, those inside it included."""
+    return target_modules(plan.cell(wildcards.dataset, wildcards.model).model)
 
 
-def source_module(wildcards):
-    """The module of the class that a dataset's source section names."""
-    section = plan.any_cell(wildcards.dataset).dataset.source
-    return section["_target_"].rpartition(".")[0]
+def source_modules(wildcards):
+    """Modules of the classes that a dataset's source section names."""
+    return target_modules(plan.any_cell(wildcards.dataset).dataset.source)
 
 
 def cell_paths(name, datasets=None):

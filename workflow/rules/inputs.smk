@@ -13,7 +13,7 @@ def raw_files(wildcards):
 
 
 def preprocess_code(wildcards):
-    return code_of("dkef.preprocess", source_module(wildcards))
+    return code_of("dkef.preprocess", *source_modules(wildcards))
 
 
 def preprocess_config(wildcards):
@@ -21,7 +21,7 @@ def preprocess_config(wildcards):
 
 
 def train_code(wildcards):
-    return code_of("dkef.train", spec_module(wildcards))
+    return code_of("dkef.train", *spec_modules(wildcards))
 
 
 def train_config(wildcards):
@@ -33,7 +33,9 @@ def train_threads(wildcards):
 
 
 def evaluate_code(wildcards):
-    return code_of("dkef.evaluate", spec_module(wildcards), source_module(wildcards))
+    return code_of(
+        "dkef.evaluate", *spec_modules(wildcards), *source_modules(wildcards)
+    )
 
 
 def evaluate_config(wildcards):
@@ -41,7 +43,7 @@ def evaluate_config(wildcards):
 
 
 def grid_code(wildcards):
-    return code_of("dkef.grid", spec_module(wildcards), source_module(wildcards))
+    return code_of("dkef.grid", *spec_modules(wildcards), *source_modules(wildcards))
 
 
 def grid_config(wildcards):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.workflow.project import Project
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workflow")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("contract")]
 
 # What follows any changed metric: tables, the pages that show them, the figure and the report.
 END = {"summarise": 1, "claims": 1, "published": 1, "page": 3, "render": 1, "report": 1}

@@ -7,7 +7,7 @@ import pytest
 from dkef.plan import Plan
 from tests.workflow.project import Project
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("workflow")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("paper")]
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 from limits import best_time, sgemm_time
@@ -47,6 +48,12 @@ def paper_model(d: int, fixed_q0: bool) -> KefParameters:
     beta = np.full(d, 2.0) if fixed_q0 else rng.uniform(1.4, 4.8, d)
     q0 = BaseMeasure(np.zeros(d), np.full(d, 2.0), beta)
     return KefParameters(rng.normal(size=M), rng.normal(size=(M, d)), components, q0)
+
+
+def far_model(d: int) -> KefParameters:
+    """As paper_model under a q0 ten times as wide: most kernel values are next to nothing, as under a trained q0."""
+    near = paper_model(d, False)
+    return replace(near, q0=replace(near.q0, sigma=10 * near.q0.sigma))
 
 
 def flop(d: int) -> int:
@@ -139,6 +146,9 @@ def measure() -> dict[str, float]:
             fused_rate[name] = max(fused_rate[name], SAMPLES / fused)
             plain_rate[name] = max(plain_rate[name], PLAIN_BATCH / best_time(plain[name], 2))
     figures = {"sgemm_gflops": product_rate / 1e9, "exp_giga_per_second": exponential_rate / 1e9}
+    far = Q0Weights(far_model(11), "far")
+    far_time = best_time(lambda: far.moments("z", 0, SAMPLES, CORES), ROUNDS)
+    figures["logz_far_over_near_rate_d11"] = SAMPLES / far_time / fused_rate["d11"]
     for name, model in cases.items():
         limit = 1 / (flop(model.z.shape[1]) / product_rate + EXPONENTIALS / exponential_rate)
         figures[f"logz_million_samples_per_second_{name}"] = fused_rate[name] / 1e6

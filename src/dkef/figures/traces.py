@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from dkef.figures.inputs import DatasetEntry, Inputs
 from dkef.figures.look import FAINT, FIGURE_1, OTHERS, look_of
@@ -48,6 +49,7 @@ def _draw(inputs: Inputs, entries: list[DatasetEntry]) -> Figure:
             axes.set_ylabel("validation score loss")
         if i + columns >= len(entries):
             axes.set_xlabel("iteration")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
     figure.subplots_adjust(
         left=0.62 / width, right=0.985, wspace=0.3, hspace=0.42,
         top=1 - 0.42 / height, bottom=(foot.height + 0.45) / height,

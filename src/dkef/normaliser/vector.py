@@ -48,9 +48,10 @@ LOG2_1P = [
     for c in Chebyshev.interpolate(lambda u: np.log2(1 + u) / u, 8, domain=[0, 1]).convert(kind=Polynomial).coef
 ]
 _ROUNDER = 1.5 * 2**23  # adding it leaves the nearest integer in the low bits of the significand
-# 2^-64 stands for all that is smaller: next to 1 it is nothing, and its products with weights are no subnormal
-# numbers, each of which costs as much as a hundred others (far samples of a trained q0 made whole runs 4 times slower).
-_SMALLEST = -64.0
+# 2^-104 stands for all that is smaller: next to 1 it is nothing, and its products with weights above 2^-22 are still no
+# subnormal numbers. Each of those costs as much as a hundred others: far samples of a trained q0 made whole runs four
+# times slower.
+_SMALLEST = -104.0
 
 
 def splat(value: float) -> ir.Constant:

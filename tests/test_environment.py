@@ -36,4 +36,4 @@ def test_every_locked_package_has_a_hash():
 
 def test_none_of_them_names_a_host():
     for name in ("requirements.lock", "pyproject.toml", "environment.yml"):
-        assert not re.search(r"https?://|index-url|find-links", (ROOT / name).read_text()), name
+        assert not re.search(r"https?://|index[-]url|find[-]links", (ROOT / name).read_text()), name

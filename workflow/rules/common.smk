@@ -46,6 +46,15 @@ wildcard_constraints:
     chunk="[0-9]+",
 
 
+def growing(mem_mb):
+    """Memory of a job in MB: as much again for each retry, because running out of it is why jobs get killed."""
+
+    def of_attempt(wildcards, attempt):
+        return attempt * mem_mb
+
+    return of_attempt
+
+
 def code_of(*modules):
     """Source files behind some modules, relative to this folder where they lie in it."""
     return [os.path.relpath(path) for path in sources_behind(*modules)]
@@ -68,3 +77,15 @@ def cell_paths(name, datasets=None):
         for dataset, model, seed in plan.cells
         if datasets is None or dataset in datasets
     ]
+
+
+# These need the network or take seconds: on a cluster they run where Snakemake runs.
+localrules:
+    all,
+    fetch,
+    summarise,
+    agreement,
+    published,
+    claims,
+    page,
+    report,

@@ -18,7 +18,7 @@ rule compare:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="1h",
     params:
         config=compare_config,
@@ -39,11 +39,13 @@ rule summarise:
         tests=result("paired_tests.csv"),
     log:
         result("summarise.log"),
+    benchmark:
+        result("summarise.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="10m",
     params:
         config=plan.summarise_slice(),
@@ -62,11 +64,13 @@ rule sensitivity:
         result("{dataset}/sensitivity/seed{seed}.csv"),
     log:
         result("{dataset}/sensitivity/seed{seed}.log"),
+    benchmark:
+        result("{dataset}/sensitivity/seed{seed}.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="1h",
     params:
         config=sensitivity_config,
@@ -84,11 +88,13 @@ rule agreement:
         agreement=result("agreement.csv"),
     log:
         result("agreement.log"),
+    benchmark:
+        result("agreement.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="1h",
     params:
         config=plan.agreement_slice(),
@@ -106,11 +112,13 @@ rule published:
         result("published.csv"),
     log:
         result("published.log"),
+    benchmark:
+        result("published.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="1h",
     shell:
         "python -m dkef.published --published {input.published}"

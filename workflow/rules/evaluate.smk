@@ -16,7 +16,7 @@ rule evaluate:
         "../../environment.yml"
     threads: train_threads
     resources:
-        mem_mb=3000,
+        mem_mb=growing(3000),
         runtime="1h",
     params:
         config=evaluate_config,
@@ -35,11 +35,13 @@ rule grid:
         cell("grid.h5"),
     log:
         cell("grid.log"),
+    benchmark:
+        cell("grid.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: train_threads
     resources:
-        mem_mb=2000,
+        mem_mb=growing(2000),
         runtime="30m",
     params:
         config=grid_config,

@@ -9,11 +9,13 @@ rule fetch:
         "data/raw/{file}",
     log:
         "data/raw/{file}.log",
+    benchmark:
+        "data/raw/{file}.benchmark.jsonl"
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="4h",
     params:
         config=fetch_config,

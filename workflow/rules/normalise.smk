@@ -10,11 +10,13 @@ rule normalise_pilot:
         cell("normalise/pilot.json"),
     log:
         cell("normalise/pilot.log"),
+    benchmark:
+        cell("normalise/pilot.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="1h",
     params:
         config=chunk_config,
@@ -31,13 +33,15 @@ rule normalise_chunk:
         cell("normalise/{stage}/chunk{chunk}.json"),
     log:
         cell("normalise/{stage}/chunk{chunk}.log"),
+    benchmark:
+        cell("normalise/{stage}/chunk{chunk}.benchmark.jsonl")
     wildcard_constraints:
         stage="variance|bound_z|z",
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="2h",
     params:
         config=chunk_config,
@@ -56,11 +60,13 @@ rule normalise:
         cell("log_z.json"),
     log:
         cell("normalise.log"),
+    benchmark:
+        cell("normalise.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="4h",
     params:
         config=normalise_config,

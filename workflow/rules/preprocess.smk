@@ -15,7 +15,7 @@ rule preprocess:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=growing(1500),
         runtime="1h",
     params:
         config=preprocess_config,

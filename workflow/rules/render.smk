@@ -12,11 +12,13 @@ rule claims:
         result("claims.csv"),
     log:
         result("claims.log"),
+    benchmark:
+        result("claims.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="10m",
     params:
         config=plan.experiment_slice(),
@@ -39,11 +41,13 @@ rule render:
         ),
     log:
         figure("{figure}.log"),
+    benchmark:
+        figure("{figure}.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1500,
+        mem_mb=growing(1500),
         runtime="30m",
     params:
         config=plan.experiment_slice(),
@@ -62,11 +66,13 @@ rule separated:
         verdict=result("separated.json"),
     log:
         result("separated.log"),
+    benchmark:
+        result("separated.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="1h",
     shell:
         "python -m dkef.separated --out {output.table} --verdict {output.verdict}"
@@ -91,11 +97,13 @@ rule mixtures:
         ),
     log:
         figure("mixtures.log"),
+    benchmark:
+        figure("mixtures.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="1h",
     shell:
         "python -m dkef.figures.mixtures --table {input.table} --verdict {input.verdict}"

@@ -16,11 +16,13 @@ rule page:
         ),
     log:
         result("pages/{page}.log"),
+    benchmark:
+        result("pages/{page}.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="10m",
     params:
         config=plan.experiment_slice(),
@@ -38,11 +40,13 @@ rule report:
         result("report.html"),
     log:
         result("report.log"),
+    benchmark:
+        result("report.benchmark.jsonl")
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
+        mem_mb=growing(1000),
         runtime="10m",
     params:
         config=plan.command_line(),

@@ -16,7 +16,7 @@ rule train:
         "../../environment.yml"
     threads: train_threads
     resources:
-        mem_mb=4000,
+        mem_mb=growing(4000),
         runtime="4h",
     params:
         config=train_config,

@@ -1,0 +1,53 @@
+"""What two runs of one experiment have to agree on: tables to the byte, arrays to the bit."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+PRODUCED = ("data/processed", "results")
+TEXT, ARRAYS = (".csv", ".json"), (".h5",)
+
+
+def differences(first: Path, second: Path) -> list[Path]:
+    """Results, relative to both projects' folders, that are unequal or that only one of them has."""
+    names = sorted({*_results(first), *_results(second)})
+    return [name for name in names if not _equal(first / name, second / name)]
+
+
+def results_of(project: Path) -> list[Path]:
+    """All tables and arrays that a run left behind, relative to the project's folder."""
+    return sorted(_results(project))
+
+
+def _results(project: Path) -> Iterator[Path]:
+    for top in PRODUCED:
+        for path in (project / top).rglob("*"):
+            if path.suffix in TEXT + ARRAYS and "published" not in path.parts:
+                yield path.relative_to(project)
+
+
+def _equal(first: Path, second: Path) -> bool:
+    if not (first.is_file() and second.is_file()):
+        return False
+    if first.suffix in TEXT:
+        return first.read_bytes() == second.read_bytes()
+    mine, yours = _arrays(first), _arrays(second)
+    return mine.keys() == yours.keys() and all(_same(mine[name], yours[name]) for name in mine)
+
+
+def _arrays(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
+    return found
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Equal type, shape and bits; a NaN equals itself."""
+    a, b = np.asarray(first), np.asarray(second)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    return a.tobytes() == b.tobytes() if a.dtype.kind in "biufc" else bool(np.all(a == b))

@@ -105,7 +105,7 @@ rule agreement:
 
 rule published:
     input:
-        published="data/published.csv",
+        published=local("data/published.csv"),
         summary=result("summary.csv"),
         code=code_of("dkef.published"),
     output:

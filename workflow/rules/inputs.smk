@@ -12,6 +12,12 @@ def raw_files(wildcards):
     return [*(f"data/raw/{file}" for file in source.files), *source.own_files]
 
 
+def raw_folder(wildcards, input):
+    """data/raw, or the copy of it that a job has where files come from an object store."""
+    fetched = [file for file in map(str, input.raw) if "data/raw/" in file]
+    return f"{fetched[0].partition('data/raw/')[0]}data/raw" if fetched else "data/raw"
+
+
 def preprocess_code(wildcards):
     return code_of("dkef.preprocess", *source_modules(wildcards))
 
@@ -175,8 +181,11 @@ def page_inputs(wildcards):
         "published": {"tables": result("published.csv")},
         "cards": {"splits": splits_of_seed_0()},
         "deviations": {
-            "tables": "workflow/report/deviations.csv",
-            "fidelity": ["config/fidelity/paper.yaml", "config/fidelity/code.yaml"],
+            "tables": local("workflow/report/deviations.csv"),
+            "fidelity": [
+                local("config/fidelity/paper.yaml"),
+                local("config/fidelity/code.yaml"),
+            ],
         },
         "provenance": {"models": cell_paths("model.h5")},
     }[wildcards.page]

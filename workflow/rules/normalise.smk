@@ -28,7 +28,9 @@ rule normalise_pilot:
 rule normalise_chunk:
     input:
         model=cell("model.h5"),
-        code=code_of("dkef.normalise"),
+        # The pilot stands behind the same code: with its name instead of those of twenty files, for thousands of
+        # jobs, the paper's graph takes a sixth less time and memory.
+        pilot=cell("normalise/pilot.json"),
     output:
         cell("normalise/{stage}/chunk{chunk}.json"),
     log:

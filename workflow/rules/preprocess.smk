@@ -19,6 +19,7 @@ rule preprocess:
         runtime="1h",
     params:
         config=preprocess_config,
+        raw=raw_folder,
     shell:
-        "python -m dkef.preprocess --config {params.config:q} --raw data/raw"
+        "python -m dkef.preprocess --config {params.config:q} --raw {params.raw}"
         " --out {output} > {log} 2>&1"

@@ -56,8 +56,8 @@ def growing(mem_mb):
 
 
 def code_of(*modules):
-    """Source files behind some modules, relative to this folder where they lie in it; never in an object store."""
-    return [local(os.path.relpath(path)) for path in sources_behind(*modules)]
+    """Source files behind some modules, relative to this folder where they lie in it."""
+    return [os.path.relpath(path) for path in sources_behind(*modules)]
 
 
 def spec_modules(wildcards):

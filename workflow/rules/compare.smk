@@ -105,7 +105,7 @@ rule agreement:
 
 rule published:
     input:
-        published=local("data/published.csv"),
+        published="data/published.csv",
         summary=result("summary.csv"),
         code=code_of("dkef.published"),
     output:

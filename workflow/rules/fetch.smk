@@ -4,7 +4,7 @@
 
 rule fetch:
     input:
-        sources=ancient(local("data/sources.csv")),
+        sources=ancient("data/sources.csv"),
     output:
         "data/raw/{file}",
     log:

@@ -181,11 +181,8 @@ def page_inputs(wildcards):
         "published": {"tables": result("published.csv")},
         "cards": {"splits": splits_of_seed_0()},
         "deviations": {
-            "tables": local("workflow/report/deviations.csv"),
-            "fidelity": [
-                local("config/fidelity/paper.yaml"),
-                local("config/fidelity/code.yaml"),
-            ],
+            "tables": "workflow/report/deviations.csv",
+            "fidelity": ["config/fidelity/paper.yaml", "config/fidelity/code.yaml"],
         },
         "provenance": {"models": cell_paths("model.h5")},
     }[wildcards.page]

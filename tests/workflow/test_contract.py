@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from tests.workflow.demands import measured, overdrawn
 from tests.workflow.outcome import differences, results_of
 from tests.workflow.project import Project
 
@@ -85,3 +86,9 @@ def test_one_core_and_two_cores_give_the_same_results(finished, tmp_path):
     assert done.returncode == 0, done.stderr
     assert {path.suffix for path in results_of(finished.folder)} >= {".csv", ".h5"}
     assert differences(finished.folder, single.folder) == []
+
+
+def test_no_job_takes_more_than_its_rule_asks_for(finished):
+    # Every rule but `fetch` and those of chunks, sensitivity and mixtures runs in this experiment.
+    assert {job["rule_name"] for job in measured(finished.folder)} >= {"preprocess", "evaluate", "grid"} | END.keys()
+    assert overdrawn(finished.folder) == []

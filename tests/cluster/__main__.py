@@ -4,20 +4,20 @@
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from tests.cluster.slurm import NODES, ClusterError, command, install, two_nodes
+from tests.cluster.runs import ClusterError, clone, command, finish, say, started
+from tests.cluster.slurm import NODES, install, two_nodes
+from tests.workflow.demands import overdrawn
 from tests.workflow.outcome import differences, results_of
 
-ROOT = Path(__file__).parents[2]
 EXPERIMENT = ("--config", "experiment=smoke")
 ON_SLURM = (
     *("--workflow-profile", "workflow/profiles/slurm"),
@@ -28,14 +28,18 @@ ON_SLURM = (
 
 def main() -> None:
     """Run the test; on trouble keep its folder, and say in one sentence what it was."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: sys.exit(f"error: stopped by {signal.Signals(number).name}"))
     folder = Path(tempfile.mkdtemp(prefix="dkef-slurm-"))
     local, remote = folder / "local", folder / "slurm"
     try:
         install()
-        for project in (local, remote):
-            command("git", "clone", "--quiet", "--no-hardlinks", str(ROOT), str(project))
+        clone(local)
+        clone(remote)
         say(f"the smoke experiment on this machine, in {local}")
-        finish(local, "--cores", "2", *EXPERIMENT)
+        finish(local, "--cores", "2", "--benchmark-extended", *EXPERIMENT)
+        for complaint in overdrawn(local):
+            raise ClusterError(complaint)
         with two_nodes():
             say(f"the same on two nodes of Slurm, in {remote}")
             disturb(remote)
@@ -69,10 +73,11 @@ def disturb(project: Path) -> None:
 
 
 def wait_until_noticed(project: Path, *jobs: str) -> None:
-    """Until the scheduler has seen that the jobs failed; it asks Slurm less and less often while nothing ends."""
+    """Until the scheduler tries the jobs again; it asks Slurm less and less often while nothing ends."""
     for _ in range(600):
         log = (project / "run.log").read_text()
-        if all(f"SLURM-job '{job}' failed" in log for job in jobs):
+        numbers = [re.search(rf"Job (\d+) has been submitted with SLURM jobid {job} ", log) for job in jobs]
+        if all(number and f"Trying to restart job {number[1]}." in log for number in numbers):
             return
         time.sleep(1)
     raise ClusterError(f"the scheduler did not notice within ten minutes that jobs {', '.join(jobs)} were gone")
@@ -106,31 +111,6 @@ def process_of(job: str) -> int | None:
 
 def environment(entry: Path) -> list[bytes]:
     return (entry / "environ").read_bytes().split(b"\0")
-
-
-@contextmanager
-def started(project: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-    """Snakemake in a project's folder, with the project's own code; what it says goes to run.log there."""
-    variables = os.environ | {"PYTHONPATH": str(project / "src"), "TF_CPP_MIN_LOG_LEVEL": "2"}
-    words = [sys.executable, "-m", "snakemake", *arguments]
-    with open(project / "run.log", "ab") as log:
-        run = subprocess.Popen(words, cwd=project, env=variables, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-    try:
-        yield run
-    finally:
-        if run.poll() is None:
-            run.terminate()
-        run.wait()
-
-
-def finish(project: Path, *arguments: str) -> None:
-    with started(project, *arguments) as run:
-        if run.wait():
-            raise ClusterError(f"snakemake {' '.join(arguments)} ended with {run.returncode}, see {project}/run.log")
-
-
-def say(what: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {what}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A Slurm of two nodes on this machine, started for one test and gone after it."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -9,27 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.cluster.runs import ClusterError, command
+
 STATE = Path("/run/dkef-slurm")  # the name is fixed, so that what a killed run left behind is found
+LOCK = STATE.with_suffix(".lock")
 CONF = Path("/etc/slurm/slurm.conf")  # Snakemake's executor drops SLURM_CONF, so it has to lie here
 TEMPLATE = Path(__file__).with_name("slurm.conf")
 NODES = ("n1", "n2")
-
-
-class ClusterError(Exception):
-    """What is wrong with the cluster, in one sentence."""
-
-
-def command(*words: str, seconds: float = 60.0) -> str:
-    """Standard output of a command that has to succeed."""
-    try:
-        done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=seconds)
-    except FileNotFoundError:
-        raise ClusterError(f"{words[0]} is not installed") from None
-    except subprocess.TimeoutExpired:
-        raise ClusterError(f"{' '.join(words)} did not end within {seconds:.0f} s") from None
-    if done.returncode:
-        raise ClusterError(f"{' '.join(words)} failed: {(done.stderr or done.stdout).strip()[-500:]}")
-    return done.stdout
 
 
 def install() -> None:
@@ -50,12 +37,17 @@ def two_nodes() -> Iterator[None]:
         raise ClusterError("the two nodes need root: they write /etc/slurm/slurm.conf and start daemons")
     if CONF.exists() and CONF.read_text() != _conf():
         raise ClusterError(f"{CONF} belongs to another Slurm; it is left as it is")
-    stop()  # what a killed run may have left
-    try:
-        _start()
-        yield
-    finally:
-        stop()
+    with open(LOCK, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ClusterError("another run of this test has its cluster up") from None
+        stop()  # what a killed run may have left
+        try:
+            _start()
+            yield
+        finally:
+            stop()
 
 
 def _conf() -> str:

@@ -7,7 +7,7 @@ RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
 SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --workflow-profile workflow/profiles/default
 
 .DEFAULT_GOAL := help
-.PHONY: help env smoke test test-slurm lint reproduce bench lock clean
+.PHONY: help env smoke test test-slurm test-kubernetes lint reproduce bench lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -30,6 +30,9 @@ test: lint  ## all checks; real-data tests need DKEF_DATA_MIRROR
 test-slurm: $(READY)  ## the smoke experiment on a two-node Slurm that this starts and stops; root on Debian, half an hour
 	$(VENV)/bin/python -m pip install -qq --require-hashes --no-deps -r workflow/profiles/slurm/requirements.txt
 	$(RUN) python -m tests.cluster
+
+test-kubernetes: $(READY)  ## one cell through the Kubernetes profile, with a stand-in for the server; minutes
+	$(RUN) python -m tests.cluster.kubernetes
 
 lint: $(READY)  ## ruff, mypy, snakefmt, snakemake --lint
 	$(RUN) ruff check .

@@ -34,9 +34,9 @@ def clone(project: Path) -> None:
 
 
 @contextmanager
-def started(project: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+def started(project: Path, *arguments: str, path: str = "src") -> Iterator["subprocess.Popen[bytes]"]:
     """Snakemake in a project's folder, with the project's own code; what it says goes to run.log there."""
-    variables = os.environ | {"PYTHONPATH": str(project / "src"), "TF_CPP_MIN_LOG_LEVEL": "2"}
+    variables = os.environ | {"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2"}
     words = [sys.executable, "-m", "snakemake", *arguments]
     with open(project / "run.log", "ab") as log:
         run = subprocess.Popen(words, cwd=project, env=variables, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from dkef import fetch
 from dkef.data.catalogue import RawFile
 from dkef.data.download import Patience, Progress
 from dkef.errors import DkefError
 from dkef.fetch import fetch_file, main
+from dkef.files import file_digest
 
 GOOD = b"a;b\n" + b"1;2\n" * 5000
 SHA = hashlib.sha256(GOOD).hexdigest()
@@ -129,7 +129,7 @@ def test_bad_addresses_are_passed_over_until_a_good_one(server: Server, tmp_path
     out = tmp_path / NAME
     fetch_file(entry(server, *bad, "/good", "/never", size=len(GOOD)), out, [], IMPATIENT)
     assert out.read_bytes() == GOOD
-    assert files_below(tmp_path) == [NAME]
+    assert files_below(tmp_path) == [NAME, f"{NAME}.sha256"]
     # What may be a passing trouble is tried again; a clear answer is not.
     again = {"/502": 2, "/hang": 2, "/stall": 2, "/truncate": 2, "/reset": 2}
     assert server.asked == Counter({path: again.get(path, 1) for path in (*bad, "/good")})
@@ -178,7 +178,7 @@ def test_a_member_is_taken_out_of_an_archive_and_nothing_else(server: Server, tm
     out = tmp_path / "a/b" / NAME
     fetch_file(entry(server, path), out, [], IMPATIENT)
     assert out.read_bytes() == GOOD
-    assert files_below(tmp_path) == [f"a/b/{NAME}"]
+    assert files_below(tmp_path) == [f"a/b/{NAME}", f"a/b/{NAME}.sha256"]
 
 
 def test_a_plain_member_is_compressed_where_the_raw_file_is_gzip(server: Server, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_plain_member_is_compressed_where_the_raw_file_is_gzip(server: Server,
         out = tmp_path / folder / "x.csv.gz"
         fetch_file(entry(server, "/x.tar.gz#x.csv", sha256=None, file="set/x.csv.gz"), out, [], IMPATIENT)
         assert gzip.decompress(out.read_bytes()) == GOOD
-        hashes.append(fetch.file_hash(out))
+        hashes.append(file_digest(out))
     assert hashes[0] == hashes[1]
 
 

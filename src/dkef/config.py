@@ -13,10 +13,14 @@ from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from yaml import YAMLError  # type: ignore[import-untyped]
 
-from dkef.errors import ConfigError
+from dkef.errors import ConfigError, one_line
 from dkef.settings import Cell
 from dkef.typed import instantiate, typed
+
+# What Hydra lets through of a file that is not text, not YAML, or YAML of another shape than a mapping of names.
+NOT_YAML = (YAMLError, UnicodeError, ValueError, TypeError, AttributeError, KeyError, AssertionError, RecursionError)
 
 
 def config_folder() -> Path:
@@ -51,8 +55,12 @@ def compose_section(name: str, overrides: tuple[str, ...] = ()) -> DictConfig:
     """Hydra's composition of one primary config, resolved, with `hydra.runtime.choices` still in it."""
     search = ",".join(f"file://{folder.resolve()}" for folder in outside_folders())
     extra = [f"hydra.searchpath=[{search}]"] if search else []
-    with initialize_config_dir(version_base="1.3", config_dir=str(config_folder())):
-        return compose(name, overrides=[*extra, *overrides], return_hydra_config=True)
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(config_folder())):
+            return compose(name, overrides=[*extra, *overrides], return_hydra_config=True)
+    except NOT_YAML as error:
+        what = " ".join([f"config {name}", *overrides])
+        raise ConfigError(f"{what}: a file of it is not the YAML that Hydra needs ({one_line(error)})") from None
 
 
 @functools.cache
@@ -79,4 +87,4 @@ def _file_of(key: str, chosen: Mapping[str, str]) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".")
+    return one_line(str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")

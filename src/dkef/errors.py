@@ -14,6 +14,11 @@ class ConfigError(DkefError):
     """Something in the configuration is misspelt, of the wrong type or out of range."""
 
 
+def one_line(text: object) -> str:
+    """What somebody else's message says, on one line and not too long."""
+    return " ".join(str(text).split())[:200] or type(text).__name__
+
+
 def run_stage(main: Callable[[], None]) -> NoReturn:
     """Run a stage's `main`: a DkefError becomes one line on stderr and exit code 1, a bug keeps its traceback."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)

@@ -9,15 +9,14 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from dkef.compute import pin_threads
 from dkef.data.splits import read_splits
 from dkef.errors import run_stage
-from dkef.files import whole_file
+from dkef.hdf5 import write_hdf5
 from dkef.models.protocol import Array
-from dkef.models.storage import load_model, read_record
+from dkef.models.storage import load_own_model, read_record
 from dkef.provenance import code_version
 from dkef.typed import instantiate
 
@@ -26,10 +25,7 @@ log = logging.getLogger("dkef.evaluate")
 
 def write_evaluation(path: Path, arrays: dict[str, Array], record: dict[str, Any]) -> None:
     """Write arrays in float64 beside a JSON record of where they come from."""
-    with whole_file(path) as scratch, h5py.File(scratch, "w") as file:
-        for name, array in arrays.items():
-            file.create_dataset(name, data=np.asarray(array, dtype=np.float64), track_times=False)
-        file.attrs["record"] = json.dumps(record, sort_keys=True)
+    write_hdf5(path, {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}, record)
 
 
 def main() -> None:
@@ -46,9 +42,7 @@ def main() -> None:
     splits = read_splits(args.data)
     x = splits.test
     trained = read_record(args.model)
-    package = str(trained["class"]).partition(".")[0]
-    # The model was trained by this same workflow from a configuration its user chose, so its package is trusted.
-    model = load_model(args.model, trusted=(package,))
+    model = load_own_model(args.model)
     at_test = model.evaluate(x, config["batch_rows"])
     arrays = {"log_density": at_test.log_density, "score": at_test.score, "curvature": at_test.curvature}
     truth = instantiate(config["source"]).true_density()

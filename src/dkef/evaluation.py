@@ -1,14 +1,14 @@
 """What the evaluate stage leaves behind: one trained model at the test points."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
-
-from dkef.errors import DkefError
+from dkef.errors import DkefError, one_line
+from dkef.hdf5 import read_hdf5
 from dkef.models.protocol import Array
+
+REMEDY = "delete it and evaluate again"
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,16 @@ class EvaluatedModel:
 
 def read_evaluation(path: Path, points: int) -> EvaluatedModel:
     """Read an evaluation that must be of so many test points."""
+    contents = read_hdf5(path, "an evaluation", REMEDY)
     try:
-        with h5py.File(path, "r") as file:
-            record = json.loads(file.attrs["record"])
-            arrays = {name: item[()] for name, item in file.items()}
-        evaluated = EvaluatedModel(record, **arrays)
-    except FileNotFoundError:
-        raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise DkefError(f"{path} is not an evaluation ({error}); delete it and evaluate again") from None
-    for name, array in arrays.items():
+        evaluated = EvaluatedModel(contents.record, **contents.arrays)
+    except TypeError as error:
+        raise DkefError(f"{path} is not an evaluation ({one_line(error)}); {REMEDY}") from None
+    if missing := [key for key in ("status", "normalised") if key not in contents.record]:
+        raise DkefError(f"{path} is not an evaluation (its record has no {missing[0]}); {REMEDY}")
+    for name, array in contents.arrays.items():
+        if array.ndim != (1 if name.endswith("log_density") else 2):
+            raise DkefError(f"{path} is not an evaluation ({name} has the shape {array.shape}); {REMEDY}")
         if len(array) != points:
             raise DkefError(f"{path}: {name} has {len(array)} rows for {points} test points; evaluate again")
     return evaluated

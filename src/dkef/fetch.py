@@ -6,7 +6,6 @@ Folders named in DKEF_DATA_MIRROR are searched first, then data/mirror; with the
 """
 
 import argparse
-import hashlib
 import json
 import logging
 import os
@@ -19,7 +18,7 @@ from dkef.data.catalogue import RawFile, read_catalogue
 from dkef.data.delimited import looks_like_html
 from dkef.data.download import Patience, UnavailableError, download
 from dkef.errors import DkefError, run_stage
-from dkef.files import whole_file, write_text
+from dkef.files import file_digest, note_of, noted_digest, whole_file, write_text
 
 log = logging.getLogger("dkef.fetch")
 
@@ -38,10 +37,11 @@ def mirrors() -> list[Path]:
 
 def fetch_file(entry: RawFile, out: Path, folders: Sequence[Path], patience: Patience) -> None:
     """Bring one raw file to `out`: already there, else from a mirror, else from its addresses in order."""
-    expected = entry.sha256 or recorded_hash(out)
+    expected = entry.sha256 or noted_digest(out)  # of the first copy, for files without a published one
     if out.exists():
         _require_intact(out, entry, expected)
         log.info("%s is in place", out)
+        _note(out, expected)
         return
     found = next((folder / entry.file for folder in folders if (folder / entry.file).is_file()), None)
     if found is not None:
@@ -51,8 +51,14 @@ def fetch_file(entry: RawFile, out: Path, folders: Sequence[Path], patience: Pat
         log.info("%s copied from %s", out, found)
     else:
         _from_network(entry, out, expected, patience)
-    if entry.sha256 is None and expected is None:
-        write_text(_hash_note(out), f"{file_hash(out)}  {out.name}\n")
+    _note(out, expected)
+
+
+def _note(out: Path, expected: str | None) -> None:
+    """Leave the digest beside a file that was checked, for those who read it later."""
+    digest = expected or file_digest(out)
+    if noted_digest(out) != digest:
+        write_text(note_of(out), f"{digest}  {out.name}\n")
 
 
 def _from_network(entry: RawFile, out: Path, expected: str | None, patience: Patience) -> None:
@@ -97,7 +103,7 @@ def misfit(path: Path, entry: RawFile, expected: str | None) -> str | None:
         return f"{size} bytes where {entry.bytes} are expected"
     if entry.file.endswith(".gz") and start[:2] != b"\x1f\x8b":
         return "something that is not gzip"
-    if expected is not None and (found := file_hash(path)) != expected:
+    if expected is not None and (found := file_digest(path)) != expected:
         return f"a file with sha256 {found} where {expected} is expected"
     return None
 
@@ -108,21 +114,6 @@ def _require_intact(path: Path, entry: RawFile, expected: str | None) -> None:
             "" if entry.sha256 else "; if the new file is right, delete the .sha256 file beside the old one in data/raw"
         )
         raise DkefError(f"{path} is {problem}; delete it or replace it by the file from {entry.page}{noted}")
-
-
-def _hash_note(out: Path) -> Path:
-    return out.with_name(f"{out.name}.sha256")
-
-
-def recorded_hash(out: Path) -> str | None:
-    """The hash of the first copy that was fetched, for files without a published one."""
-    note = _hash_note(out)
-    return note.read_text().split()[0] if note.exists() else None
-
-
-def file_hash(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _by_hand(entry: RawFile, out: Path, reasons: Sequence[str]) -> str:

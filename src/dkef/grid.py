@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from scipy.special import logsumexp
 
@@ -21,10 +20,10 @@ from dkef.compute import pin_threads
 from dkef.data.distributions import Distribution, NormalMixture
 from dkef.data.splits import read_splits
 from dkef.errors import DkefError, run_stage
-from dkef.files import read_json, whole_file
+from dkef.hdf5 import write_hdf5
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array, DensityModel
-from dkef.models.storage import load_model, read_record
+from dkef.models.storage import load_own_model, read_log_z, read_record
 from dkef.provenance import code_version
 from dkef.typed import instantiate
 
@@ -148,11 +147,9 @@ def on_grid(
 
 def write_grid(path: Path, arrays: Mapping[str, Array], record: Mapping[str, Any]) -> None:
     """Write arrays in float32, enough for a picture, beside a JSON record of the cell and the facts."""
-    with whole_file(path) as scratch, h5py.File(scratch, "w") as file:
-        for name, array in arrays.items():
-            kind = np.int32 if array.dtype.kind in "iu" else np.float32
-            file.create_dataset(name, data=array.astype(kind), compression="gzip", shuffle=True, track_times=False)
-        file.attrs["record"] = json.dumps(record, sort_keys=True)
+    kinds = {name: np.int32 if array.dtype.kind in "iu" else np.float32 for name, array in arrays.items()}
+    short = {name: array.astype(kinds[name]) for name, array in arrays.items()}
+    write_hdf5(path, short, record, compression="gzip", shuffle=True)
 
 
 def main() -> None:
@@ -168,10 +165,10 @@ def main() -> None:
     config = json.loads(args.config)
     pin_threads(config["threads"])
     record = read_record(args.model)
-    model = load_model(args.model, trusted=(str(record["class"]).partition(".")[0],))
+    model = load_own_model(args.model)
     if model.dimension not in LAYOUTS:
         raise DkefError(f"{args.model}: a grid needs 1 or 2 dimensions, this model has {model.dimension}")
-    log_z = float(read_json(args.log_z)["log_z"]) if args.log_z else None
+    log_z = read_log_z(args.log_z) if args.log_z else None
     splits = read_splits(args.data)
     truth = instantiate(config["source"]).true_density()
     arrays, facts = on_grid(model, truth, log_z)

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from dkef.claims import COLUMNS as CLAIM_COLUMNS
 from dkef.data.card import card
 from dkef.data.splits import read_splits
-from dkef.errors import run_stage
+from dkef.errors import DkefError, run_stage
 from dkef.figures.inputs import Request, read_summary
 from dkef.figures.look import look_of, model_order
 from dkef.files import write_text
@@ -163,7 +163,7 @@ def provenance_page(request: Request, args: argparse.Namespace) -> list[Markup]:
         versions[json.dumps(made["libraries"], sort_keys=True)] += 1
         cell = made["config"]
         specs.setdefault((cell["model"], canonical(cell["spec"])), []).append(cell["dataset"])
-        took = _benchmark(path.with_name("train.benchmark.jsonl"))
+        took = read_benchmark(path.with_name("train.benchmark.jsonl"))
         rows.append({name: cell[name] for name in ("dataset", "model", "seed")} | {
             "status": record["status"], "ended": record["stopped"], "seconds": number(took.get("s")),
             "memory_MB": number(took.get("max_rss")), "code": code(made["code_version"]),
@@ -180,9 +180,15 @@ def provenance_page(request: Request, args: argparse.Namespace) -> list[Markup]:
     return parts
 
 
-def _benchmark(path: Path) -> dict[str, float]:
+def read_benchmark(path: Path) -> dict[str, float]:
     """What Snakemake measured of a job; nothing where it was run by hand."""
-    return dict(json.loads(path.read_text(encoding="utf-8").splitlines()[0])) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    try:
+        measured = dict(json.loads(path.read_text(encoding="utf-8").splitlines()[0]))
+        return {name: float(measured[name]) for name in ("s", "max_rss") if isinstance(measured.get(name), int | float)}
+    except (ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
+        raise DkefError(f"{path} is not what Snakemake measured ({error}); delete it and train again") from None
 
 
 PAGES: dict[str, tuple[str, Callable[[Request, argparse.Namespace], Iterable[Markup]]]] = {

@@ -16,6 +16,7 @@ from dkef.data.settings import Dataset
 from dkef.data.source import Source
 from dkef.data.splits import write_splits
 from dkef.errors import DkefError, run_stage
+from dkef.files import require_noted
 from dkef.provenance import canonical, config_digest
 from dkef.streams import rng_for
 from dkef.typed import instantiate, typed
@@ -38,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return rng_for(purpose, name, seed)
 
     try:
+        for file in source.files:
+            require_noted(args.raw / file, "delete it and fetch it again")
         splits = prepare(source.read(args.raw, stream("sample")), dataset, stream)
     except DkefError as error:
         raise DkefError(f"dataset {name}: {error}") from None

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from dkef.errors import DkefError
-from dkef.files import write_text
+from dkef.errors import DkefError, one_line
+from dkef.files import AGAIN, require_noted, write_noted
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
@@ -18,20 +18,25 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows({key: _cell(row[key]) for key in columns} for row in rows)
-    write_text(path, text.getvalue())
+    write_noted(path, text.getvalue())
 
 
 def read_table(path: Path, columns: Sequence[str], numbers: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table that must have exactly these columns, as text except for `numbers`."""
+    require_noted(path)
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except FileNotFoundError:
         raise DkefError(f"{path} does not exist; run the stage that writes it") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise DkefError(f"{path} is not a table ({error}); delete it and run its stage again") from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, ValueError) as error:
+        raise DkefError(f"{path} is not a table ({one_line(error)}); {AGAIN}") from None
     if list(table.columns) != list(columns):
-        raise DkefError(f"{path} has the columns {', '.join(table.columns)}; expected are {', '.join(columns)}")
-    return table.assign(**{name: as_numbers(table[name]) for name in numbers})
+        found = one_line(", ".join(map(str, table.columns)))
+        raise DkefError(f"{path} has the columns {found}; expected are {', '.join(columns)}")
+    try:
+        return table.assign(**{name: as_numbers(table[name]) for name in numbers})
+    except ValueError as error:
+        raise DkefError(f"{path} has text for a number ({one_line(error)}); {AGAIN}") from None
 
 
 def concatenate(
@@ -42,7 +47,12 @@ def concatenate(
     The order does not depend on that of the paths, and two rows with the same keys are refused.
     """
     table = pd.concat([read_table(path, columns) for path in paths], ignore_index=True)
-    order = pd.DataFrame({name: table[name].map(value) for name, value in keys.items()})
+    try:
+        order = pd.DataFrame({name: table[name].map(value) for name, value in keys.items()})
+    except (KeyError, ValueError) as error:
+        raise DkefError(
+            f"one of the {len(list(paths))} tables has an unknown key ({one_line(error)}); {AGAIN}"
+        ) from None
     if order.duplicated().any():
         twice = table.loc[order.duplicated(), list(keys)].iloc[0]
         raise DkefError(f"two rows for {', '.join(f'{key} {text}' for key, text in twice.items())}")

@@ -15,7 +15,7 @@ import pandas as pd
 from dkef.compute import pin_threads
 from dkef.data.splits import read_splits
 from dkef.errors import run_stage
-from dkef.files import write_text
+from dkef.files import write_noted
 from dkef.models.protocol import Workbench
 from dkef.models.storage import write_model
 from dkef.provenance import config_digest
@@ -41,7 +41,7 @@ def main() -> None:
     start = time.monotonic()
     fit = instantiate(config["spec"]).fit(splits.train, splits.valid, bench)
     log.info("%s after %.1f s: status %s, %s", fit.stopped, time.monotonic() - start, fit.status, fit.notes)
-    write_text(args.trace, pd.DataFrame(fit.trace).to_csv(index=False))
+    write_noted(args.trace, pd.DataFrame(fit.trace).to_csv(index=False))
     write_model(args.out, fit, {"config": config, "config_digest": digest, "data_digest": splits.digest})
     for stale in args.out.parent.glob("checkpoint-*"):
         stale.unlink()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from dkef.errors import ConfigError
+from dkef.trust import allowed
 
 T = TypeVar("T")
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -31,9 +32,14 @@ def instantiate(section: Mapping[str, Any], where: str = "configuration", key: s
     if not isinstance(target, str):
         raise ConfigError(f"{where}: {key} has no `_target_` that names a class; found {section!r}")
     module, _, name = target.rpartition(".")
+    if not allowed(target):
+        raise ConfigError(
+            f"{where}: {key}._target_ {target!r} cannot be imported: there is none, or it is in an installed package "
+            "that is neither dkef nor named in DKEF_TRUSTED"
+        )
     try:
         kind = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ConfigError(f"{where}: {key}._target_ {target!r} cannot be imported ({error})") from None
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         raise ConfigError(f"{where}: {key}._target_ {target!r} is not a dataclass")

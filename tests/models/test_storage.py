@@ -8,6 +8,7 @@ import pytest
 
 import dkef
 from dkef.errors import DkefError
+from dkef.hdf5 import reseal
 from dkef.models.gaussian import GaussianModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import read_record, write_model
@@ -24,6 +25,7 @@ def saved(tmp_path):
 def rewrite_record(path, **changes):
     with h5py.File(path, "r+") as file:
         file.attrs["record"] = json.dumps(json.loads(file.attrs["record"]) | changes)
+    reseal(path)
 
 
 def test_a_loaded_model_is_the_saved_one(saved):

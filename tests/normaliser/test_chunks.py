@@ -1,6 +1,5 @@
 """Chunk files: computed once, merged in any order, resumed after a kill."""
 
-import json
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from dkef.errors import DkefError
+from dkef.files import read_json, write_json
 from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.chunks import ChunkRun, clock
 from dkef.normaliser.estimate import estimate
@@ -83,7 +83,7 @@ def test_chunks_of_another_model_or_size_are_computed_again(tmp_path):
 
 
 def edit(path: Path, **changes: Any) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    write_json(path, read_json(path) | changes)
 
 
 @pytest.mark.parametrize(

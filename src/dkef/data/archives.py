@@ -1,7 +1,9 @@
 """One member out of a zip or tar archive. Its name only selects it: nothing is ever written where an archive says."""
 
 import gzip
+import lzma
 import shutil
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -12,6 +14,14 @@ from typing import IO
 
 from dkef.data.delimited import looks_like_html
 from dkef.data.download import UnavailableError
+from dkef.errors import one_line
+from dkef.files import FULL
+
+# What the standard library says to archives that are cut off, flipped, encrypted or packed in unknown ways.
+DAMAGED = (
+    zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError,
+    RuntimeError, OverflowError, IndexError,
+)  # fmt: skip
 
 
 def extract(archive: Path, member: str, target: Path, compress: bool = False) -> None:
@@ -27,9 +37,10 @@ def extract(archive: Path, member: str, target: Path, compress: bool = False) ->
                     shutil.copyfileobj(source, packed, 1 << 20)
             else:
                 shutil.copyfileobj(source, file, 1 << 20)
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError) as error:
-        first = str(error).partition("\n")[0]
-        raise UnavailableError(f"sends a damaged archive ({first})") from None
+    except DAMAGED as error:
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise
+        raise UnavailableError(f"sends a damaged archive ({one_line(error)})") from None
 
 
 @contextmanager

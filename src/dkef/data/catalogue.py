@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from dkef.errors import DkefError
+from dkef.errors import DkefError, one_line
 
 COLUMNS = ("file", "urls", "bytes", "sha256", "licence", "doi", "page")
 
@@ -34,6 +34,8 @@ def read_catalogue(path: Path) -> dict[str, RawFile]:
             rows = list(csv.DictReader(file, strict=True))
     except FileNotFoundError:
         raise DkefError(f"{path} does not exist; run from the project's root") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DkefError(f"{path} is not a table ({one_line(error)}); restore it from the repository") from None
     entries = [_entry(row, f"{path}, line {number}") for number, row in enumerate(rows, start=2)]
     catalogue = {entry.file: entry for entry in entries}
     if len(catalogue) < len(entries):

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 
-from dkef.errors import DkefError
+from dkef.errors import DkefError, one_line
 from dkef.models.protocol import Array
 
 CHUNK_ROWS = 50_000
@@ -87,7 +87,7 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
     except pd.errors.EmptyDataError:
         raise DkefError(f"{path} has no rows after its first {layout.skip_lines} line(s)") from None
     except pd.errors.ParserError as error:
-        raise DkefError(f"{path}: {str(error).strip().rstrip('.')}; every row must have as many fields") from None
+        raise DkefError(f"{path}: {one_line(error).rstrip('.')}; every row must have as many fields") from None
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
         _broken(path, error)
     except ValueError as error:
@@ -147,7 +147,7 @@ def _require_finite(path: Path, chunk: Array, names: Sequence[str], done: int) -
 
 def _broken(path: Path, error: Exception) -> NoReturn:
     cause = "is cut off" if isinstance(error, EOFError) else "is damaged"
-    raise DkefError(f"{path} {cause} ({error}); delete it and fetch it again") from None
+    raise DkefError(f"{path} {cause} ({one_line(error)}); delete it and fetch it again") from None
 
 
 def _explain_text(
@@ -155,7 +155,7 @@ def _explain_text(
 ) -> NoReturn:
     """Find the first field that is not a number, by a slow second reading."""
     with open_raw(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8")
+        text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
         for _ in range(layout.skip_lines):
             next(text)
         separator = None if layout.separator == "whitespace" else layout.separator
@@ -167,7 +167,7 @@ def _explain_text(
                         f"{path}: text {row[field]!r} in column {name!r}, data row {number}, where a number is "
                         "needed; drop the column or correct the file"
                     ) from None
-    raise DkefError(f"{path} cannot be read as numbers: {error}") from None
+    raise DkefError(f"{path} cannot be read as numbers: {one_line(error)}") from None
 
 
 def is_number(text: str) -> bool:

@@ -1,20 +1,20 @@
 """Training, validation and test rows with all that is needed to understand them, in one HDF5 file."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
+import numpy as np
 
 from dkef.data.source import Removed
 from dkef.data.whitening import Whitening
-from dkef.errors import DkefError
-from dkef.files import whole_file
+from dkef.errors import DkefError, one_line
+from dkef.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.models.protocol import Array
 from dkef.provenance import code_version, library_versions
 
 PARTS = ("train", "valid", "test")
+REMEDY = "delete it and run preprocess again"
 
 
 @dataclass(frozen=True)
@@ -51,48 +51,50 @@ def write_splits(path: Path, splits: Splits, provenance: dict[str, Any]) -> None
         "subset_of": splits.subset_of,
         "provenance": provenance | {"code_version": code_version(), "libraries": library_versions()},
     }
-    with whole_file(path) as scratch, h5py.File(scratch, "w") as file:
-        for part in PARTS:
-            _store(file, part, getattr(splits, part))
-            _store(file, f"rows/{part}", getattr(splits, f"{part}_rows"))
-        _store(file, "whitening/mean", splits.whitening.mean)
-        _store(file, "whitening/W", splits.whitening.W)
-        file["whitening"].attrs["log_det"] = splits.whitening.log_det
-        file.attrs["record"] = json.dumps(record, sort_keys=True)
-
-
-def _store(file: h5py.File, name: str, array: Array) -> None:
-    # The checksum turns a damaged file into an error on reading.
-    file.create_dataset(name, data=array, track_times=False, chunks=True, fletcher32=True)
+    arrays = {part: getattr(splits, part) for part in PARTS}
+    arrays |= {f"rows/{part}": getattr(splits, f"{part}_rows") for part in PARTS}
+    arrays |= {f"whitening/{name}": np.asarray(getattr(splits.whitening, name)) for name in ("mean", "W", "log_det")}
+    write_hdf5(path, arrays, record)
 
 
 def read_splits(path: Path | str) -> Splits:
     """Read what write_splits wrote."""
+    contents = _read(path)
+    record, arrays = contents.record, contents.arrays
     try:
-        with h5py.File(path, "r") as file:
-            record = json.loads(file.attrs["record"])
-            arrays = {part: file[part][()] for part in PARTS}
-            rows = {f"{part}_rows": file[f"rows/{part}"][()] for part in PARTS}
-            whitening = Whitening(file["whitening/mean"][()], file["whitening/W"][()])
-    except FileNotFoundError:
-        raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
-    except (OSError, KeyError, ValueError) as error:
-        raise DkefError(f"{path} is not a whole splits file ({error}); delete it and run preprocess again") from None
-    return Splits(
-        **arrays,
-        **rows,
-        whitening=whitening,
-        title=record["title"],
-        whitened=record["whitened"],
-        columns=tuple(record["columns"]),
-        removed=tuple(Removed(*entry) for entry in record["removed"]),
-        digest=record["digest"],
-        subset_of=record["subset_of"],
-    )
+        splits = Splits(
+            **{part: arrays[part] for part in PARTS},
+            **{f"{part}_rows": arrays[f"rows/{part}"] for part in PARTS},
+            whitening=Whitening(arrays["whitening/mean"], arrays["whitening/W"]),
+            title=record["title"],
+            whitened=record["whitened"],
+            columns=tuple(record["columns"]),
+            removed=tuple(Removed(*entry) for entry in record["removed"]),
+            digest=str(record["digest"]),
+            subset_of=record["subset_of"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise DkefError(f"{path} is not a whole splits file ({one_line(error)}); {REMEDY}") from None
+    _check_shapes(path, splits)
+    return splits
+
+
+def _check_shapes(path: Path | str, splits: Splits) -> None:
+    d = splits.dimension
+    shapes = {"whitening mean": (splits.whitening.mean.shape, (d,)), "whitening W": (splits.whitening.W.shape, (d, d))}
+    for part in PARTS:
+        rows = getattr(splits, f"{part}_rows").shape
+        shapes[part] = (getattr(splits, part).shape, (*rows[:1], d))
+    for name, (found, wanted) in shapes.items():
+        if found != wanted:
+            raise DkefError(f"{path}: {name} has the shape {found} where {wanted} fits the rest; {REMEDY}")
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
     """Configuration, code and library versions behind a splits file."""
-    with h5py.File(path, "r") as file:
-        provenance: dict[str, Any] = json.loads(file.attrs["record"])["provenance"]
+    provenance: dict[str, Any] = _read(path, arrays=False).record.get("provenance", {})
     return provenance
+
+
+def _read(path: Path | str, arrays: bool = True) -> Contents:
+    return read_hdf5(Path(path), "a whole splits file", REMEDY, arrays)

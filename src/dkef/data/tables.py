@@ -4,12 +4,13 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
 from dkef.data.delimited import Layout, first_line, is_number, open_raw, read_numbers, require_affordable
 from dkef.data.source import RawTable, Removed
-from dkef.errors import DkefError
+from dkef.errors import DkefError, one_line
 from dkef.models.protocol import Array
 from dkef.typed import one_of, require
 
@@ -142,16 +143,22 @@ class Npy(ColumnChoice):
         return RawTable(values, tuple(names[i] for i in fields), removed)
 
 
+# The header of a .npy file is a Python literal, hence errors of Python's own parser.
+NOT_NPY = (ValueError, EOFError, OSError, SyntaxError, TypeError, KeyError, OverflowError, RecursionError, MemoryError)
+
+
 def _load_npy(path: Path) -> Array:
     """The array in a file, not yet in memory."""
     open_raw(path).close()
     try:
         stored: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise DkefError(f"{path} is not a whole .npy file ({error}); delete it and get it again") from None
+    except (*NOT_NPY, TokenError) as error:
+        raise DkefError(f"{path} is not a whole .npy file ({one_line(error)}); delete it and get it again") from None
     if not isinstance(stored, np.ndarray) or stored.ndim != 2 or stored.dtype.kind not in "fiu":
         found = f"{stored.ndim}-dimensional of type {stored.dtype}" if isinstance(stored, np.ndarray) else "an archive"
         raise DkefError(f"{path} is {found}; needed is a two-dimensional array of numbers")
+    if not stored.size:
+        raise DkefError(f"{path} has the shape {stored.shape}; needed is at least one row and one column")
     return stored
 
 

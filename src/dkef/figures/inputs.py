@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import h5py
-import numpy as np
 import pandas as pd
 
 from dkef.agreement import AGREEMENT_COLUMNS
-from dkef.errors import DkefError
+from dkef.data.splits import PARTS
+from dkef.errors import DkefError, one_line
 from dkef.figures.look import dataset_order, model_order
+from dkef.files import AGAIN, require_noted
+from dkef.hdf5 import read_hdf5
 from dkef.metrics import COLUMNS, SENSITIVITY_COLUMNS
 from dkef.models.protocol import Array
 from dkef.summarise import SUMMARY_COLUMNS
@@ -149,8 +150,7 @@ class Inputs:
 
 def read_metrics(path: Path) -> pd.DataFrame:
     """metrics.csv with numbers as numbers; a missing value is NaN and its status says why."""
-    table = read_table(path, COLUMNS, numbers=("value", "stderr"))
-    return table.assign(seed=table["seed"].astype(int))
+    return _with_whole_seeds(path, read_table(path, COLUMNS, numbers=("seed", "value", "stderr")))
 
 
 def read_summary(path: Path) -> pd.DataFrame:
@@ -160,9 +160,15 @@ def read_summary(path: Path) -> pd.DataFrame:
 
 def read_sensitivity(path: Path) -> pd.DataFrame:
     """The table of FSSD and KSD over settings; KSD has no locations."""
-    numbers = ("bandwidth_factor", "locations", "value", "stderr")
-    table = read_table(path, SENSITIVITY_COLUMNS, numbers=numbers)
-    return table.assign(seed=table["seed"].astype(int))
+    numbers = ("seed", "bandwidth_factor", "locations", "value", "stderr")
+    return _with_whole_seeds(path, read_table(path, SENSITIVITY_COLUMNS, numbers=numbers))
+
+
+def _with_whole_seeds(path: Path, table: pd.DataFrame) -> pd.DataFrame:
+    for seed in table["seed"]:
+        if not float(seed).is_integer():
+            raise DkefError(f"{path} has the seed {seed}, which is not a whole number; {AGAIN}")
+    return table.assign(seed=[int(seed) for seed in table["seed"]])
 
 
 def read_agreement(path: Path) -> pd.DataFrame:
@@ -173,41 +179,38 @@ def read_agreement(path: Path) -> pd.DataFrame:
 
 def read_grid(path: Path) -> tuple[Key, Grid]:
     """A grid file and the cell it belongs to, which stands in the file itself."""
+    remedy = "delete it and run the grid stage again"
+    contents = read_hdf5(path, "a grid file", remedy)
+    facts = contents.record
     try:
-        with h5py.File(path, "r") as file:
-            facts = json.loads(file.attrs["record"])
-            arrays = {name: np.asarray(item[()]) for name, item in file.items()}
-    except FileNotFoundError:
-        raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
-    except (OSError, KeyError, ValueError) as error:
-        raise DkefError(f"{path} is not a grid file ({error}); delete it and run the grid stage again") from None
-    return (facts["dataset"], facts["model"], int(facts["seed"])), Grid(arrays, facts)
+        key = (str(facts["dataset"]), str(facts["model"]), int(facts["seed"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise DkefError(f"{path} is not a grid file ({error}); {remedy}") from None
+    return key, Grid(contents.arrays, facts)
 
 
 def read_trace(path: Path) -> tuple[Key, pd.DataFrame]:
     """A training trace, with its cell from the path .../<dataset>/<model>/seed<k>/trace.csv."""
     dataset, model, seed = path.parts[-4:-1]
+    require_noted(path, "delete it and train again")
     try:
         table = pd.read_csv(path)
     except FileNotFoundError:
         raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
     except pd.errors.EmptyDataError:
         table = pd.DataFrame()  # a closed-form fit has nothing to trace
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise DkefError(f"{path} is not a CSV table ({error}); delete it and train again") from None
+    except (pd.errors.ParserError, UnicodeDecodeError, ValueError) as error:
+        raise DkefError(f"{path} is not a CSV table ({one_line(error)}); delete it and train again") from None
     return (dataset, model, _seed(seed, path)), table
 
 
 def read_split(path: Path) -> tuple[tuple[str, int], dict[str, Array]]:
     """Train, valid and test rows of one dataset and seed, from .../<dataset>/seed<k>.h5."""
-    try:
-        with h5py.File(path, "r") as file:
-            arrays = {name: np.asarray(file[name][()]) for name in ("train", "valid", "test")}
-    except FileNotFoundError:
-        raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
-    except (OSError, KeyError) as error:
-        raise DkefError(f"{path} does not hold splits ({error}); delete it and run preprocess again") from None
-    return (path.parent.name, _seed(path.stem, path)), arrays
+    remedy = "delete it and run preprocess again"
+    arrays = read_hdf5(path, "a splits file", remedy).arrays
+    if missing := [part for part in PARTS if part not in arrays]:
+        raise DkefError(f"{path} does not hold splits (it has no {missing[0]}); {remedy}")
+    return (path.parent.name, _seed(path.stem, path)), {part: arrays[part] for part in PARTS}
 
 
 def _seed(text: str, path: Path) -> int:

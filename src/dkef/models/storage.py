@@ -1,19 +1,22 @@
 """Model files: HDF5 with arrays and JSON settings; loading one never runs anything it contains."""
 
 import importlib
-import json
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
-from dkef.errors import DkefError
-from dkef.files import whole_file
+from dkef.errors import DkefError, one_line
+from dkef.files import read_json
+from dkef.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.models.protocol import DensityModel, Fit
 from dkef.provenance import code_version, library_versions
+from dkef.trust import OWN_PACKAGE, belongs_to_user
 
-TRUSTED_PACKAGES = ("dkef",)
+TRUSTED_PACKAGES = (OWN_PACKAGE,)
+REMEDY = "delete it and train again"
+# What a class may stumble over when settings and arrays are not its own.
+MISFIT = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
 
 
 def write_model(path: Path, fit: Fit, provenance: dict[str, Any]) -> None:
@@ -27,22 +30,12 @@ def write_model(path: Path, fit: Fit, provenance: dict[str, Any]) -> None:
         "notes": fit.notes,
         "provenance": provenance | {"code_version": code_version(), "libraries": library_versions()},
     }
-    with whole_file(path) as scratch, h5py.File(scratch, "w") as file:
-        for name, array in sorted(model.arrays().items()):
-            file.create_dataset(f"arrays/{name}", data=np.asarray(array), track_times=False)
-        file.attrs["record"] = json.dumps(record, sort_keys=True)
+    write_hdf5(path, {f"arrays/{name}": np.asarray(array) for name, array in sorted(model.arrays().items())}, record)
 
 
 def read_record(path: Path) -> dict[str, Any]:
     """Class, settings, status and provenance of a model file, without its arrays."""
-    try:
-        with h5py.File(path, "r") as file:
-            record: dict[str, Any] = json.loads(file.attrs["record"])
-    except FileNotFoundError:
-        raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
-    except (OSError, KeyError, ValueError) as error:
-        raise DkefError(f"{path} is not a model file ({error}); delete it and train again") from None
-    return record
+    return _read(path, arrays=False).record
 
 
 def load_model(path: str | Path, trusted: tuple[str, ...] = ()) -> DensityModel:
@@ -52,20 +45,53 @@ def load_model(path: str | Path, trusted: tuple[str, ...] = ()) -> DensityModel:
     log_z.json lies beside the file, the model knows its normaliser.
     """
     path = Path(path)
-    record = read_record(path)
-    module, _, name = str(record["class"]).rpartition(".")
-    if module.partition(".")[0] not in TRUSTED_PACKAGES + trusted:
-        raise DkefError(
-            f"{path} names the class {record['class']}, which is outside the trusted packages; if you know the "
-            f"file, load it with load_model(path, trusted=({module.partition('.')[0]!r},))"
-        )
-    kind = getattr(importlib.import_module(module), name, None)
-    if not (isinstance(kind, type) and issubclass(kind, DensityModel)):
-        raise DkefError(f"{path} names {record['class']}, which is not a density model of this version of dkef")
-    with h5py.File(path, "r") as file:
-        arrays = {key: item[()] for key, item in file.get("arrays", {}).items()}
-    model = kind.restore(record["settings"], arrays)
+    contents = _read(path)
+    kind = _class_of(path, one_line(contents.record["class"]), TRUSTED_PACKAGES + trusted)
+    try:
+        model = kind.restore(contents.record["settings"], contents.below("arrays"))
+    except MISFIT as error:
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise DkefError(f"{path} does not hold what a {kind.__name__} consists of ({reason}); {REMEDY}") from None
     log_z = path.with_name("log_z.json")
     if not model.normalised and log_z.exists():
-        model.log_z = float(json.loads(log_z.read_text())["log_z"])
+        model.log_z = read_log_z(log_z)
     return model
+
+
+def load_own_model(path: Path) -> DensityModel:
+    """Read a model in a workflow's job: classes in modules of the user's own are restored too, see dkef.trust."""
+    package = str(read_record(path)["class"]).partition(".")[0]
+    return load_model(path, trusted=(package,) if belongs_to_user(package) else ())
+
+
+def read_log_z(path: Path) -> float:
+    """log Z from the record of the normalise stage."""
+    found = read_json(path).get("log_z")
+    if not isinstance(found, int | float) or not np.isfinite(found):
+        raise DkefError(f"{path} has the log_z {found!r}, which is no number; delete it and run normalise again")
+    return float(found)
+
+
+def _read(path: Path, arrays: bool = True) -> Contents:
+    contents = read_hdf5(path, "a model file", REMEDY, arrays)
+    keys = ("class", "settings", "status", "stopped", "provenance")
+    if missing := [key for key in keys if key not in contents.record]:
+        raise DkefError(f"{path} is not a model file (its record has no {missing[0]}); {REMEDY}")
+    return contents
+
+
+def _class_of(path: Path, name: str, trusted: tuple[str, ...]) -> type[DensityModel]:
+    module, _, attribute = name.rpartition(".")
+    package = module.partition(".")[0]
+    if package not in trusted:
+        raise DkefError(
+            f"{path} names the class {name}, which is outside the trusted packages; if you know the "
+            f"file, load it with load_model(path, trusted=({package!r},))"
+        )
+    try:
+        kind = getattr(importlib.import_module(module), attribute, None)
+    except (ImportError, ValueError, TypeError) as error:
+        raise DkefError(f"{path} names the class {name}, which cannot be imported ({one_line(error)})") from None
+    if not (isinstance(kind, type) and issubclass(kind, DensityModel)):
+        raise DkefError(f"{path} names {name}, which is not a density model of this version of dkef")
+    return kind

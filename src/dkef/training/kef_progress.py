@@ -3,11 +3,12 @@
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-import h5py
 import numpy as np
 
-from dkef.files import whole_file
+from dkef.errors import DkefError
+from dkef.hdf5 import read_hdf5, write_hdf5
 from dkef.models.protocol import Array
 from dkef.training.adam import Adam
 from dkef.training.early_stopping import EarlyStopping
@@ -42,53 +43,56 @@ class Progress:
 def write_progress(path: Path, progress: Progress, identity: str) -> None:
     """Leave the state at `path`, marked with what it belongs to."""
     columns = list(progress.trace[0]) if progress.trace else []
-    with whole_file(path) as scratch, h5py.File(scratch, "w") as file:
-        for name, array in (
-            ("theta", progress.theta),
-            ("best_theta", progress.best_theta),
-            ("adam_mean", progress.adam.mean),
-            ("adam_square", progress.adam.square),
-            ("trace", np.array([[row[c] for c in columns] for row in progress.trace])),
-        ):
-            file.create_dataset(name, data=array, track_times=False)
-        file.attrs.update(
-            identity=identity,
-            columns=columns or [""],
-            adam_count=progress.adam.count,
-            best=progress.stopping.best,
-            best_step=progress.stopping.best_step,
-            iteration=progress.iteration,
-            skipped=progress.skipped,
-            skipped_in_a_row=progress.skipped_in_a_row,
-            seconds=progress.seconds,
-            stopped=progress.stopped,
-        )
+    arrays = {
+        "theta": progress.theta,
+        "best_theta": progress.best_theta,
+        "adam_mean": progress.adam.mean,
+        "adam_square": progress.adam.square,
+        "trace": np.array([[row[c] for c in columns] for row in progress.trace]),
+    }
+    record = {
+        "identity": identity,
+        "columns": columns,
+        "adam_count": progress.adam.count,
+        "best": progress.stopping.best,
+        "best_step": progress.stopping.best_step,
+        "iteration": progress.iteration,
+        "skipped": progress.skipped,
+        "skipped_in_a_row": progress.skipped_in_a_row,
+        "seconds": progress.seconds,
+        "stopped": progress.stopped,
+    }
+    write_hdf5(path, arrays, record)
 
 
 def read_progress(path: Path | None, identity: str, patience: int) -> Progress | None:
-    """The state left at `path`; None where there is none, or one that belongs to other settings or data."""
+    """The state left at `path`; None where there is none, or one that is damaged or of other settings or data."""
     if path is None or not path.exists():
         return None
     try:
-        with h5py.File(path, "r") as file:
-            if file.attrs["identity"] != identity:
-                return None
-            attrs = dict(file.attrs)
-            arrays = {name: file[name][()] for name in file}
-    except (OSError, KeyError):  # not a file of ours: start afresh
+        contents = read_hdf5(path, "a checkpoint", "it is not used")
+    except DkefError:
         return None
-    columns = [str(name) for name in attrs["columns"]]
+    if contents.record.get("identity") != identity:
+        return None
+    try:
+        return _restored(contents.record, contents.arrays, patience)
+    except (KeyError, TypeError, ValueError):  # the state of another version of this class
+        return None
+
+
+def _restored(record: dict[str, Any], arrays: dict[str, Array], patience: int) -> Progress:
     return Progress(
         theta=arrays["theta"],
-        adam=Adam(arrays["adam_mean"], arrays["adam_square"], int(attrs["adam_count"])),
+        adam=Adam(arrays["adam_mean"], arrays["adam_square"], record["adam_count"]),
         best_theta=arrays["best_theta"],
-        stopping=EarlyStopping(patience, float(attrs["best"]), int(attrs["best_step"])),
-        iteration=int(attrs["iteration"]),
-        skipped=int(attrs["skipped"]),
-        skipped_in_a_row=int(attrs["skipped_in_a_row"]),
-        seconds=float(attrs["seconds"]),
-        stopped=str(attrs["stopped"]),
-        trace=[dict(zip(columns, map(float, row), strict=True)) for row in arrays["trace"]],
+        stopping=EarlyStopping(patience, record["best"], record["best_step"]),
+        iteration=record["iteration"],
+        skipped=record["skipped"],
+        skipped_in_a_row=record["skipped_in_a_row"],
+        seconds=record["seconds"],
+        stopped=record["stopped"],
+        trace=[dict(zip(record["columns"], map(float, row), strict=True)) for row in arrays["trace"]],
     )
 
 

@@ -1,14 +1,13 @@
 """Everything a maximum-likelihood run needs to continue, and the checkpoint that holds it."""
 
-import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-import h5py
 import numpy as np
 
 from dkef.errors import DkefError
-from dkef.files import whole_file
+from dkef.hdf5 import read_hdf5, write_hdf5
 from dkef.models.protocol import Array
 from dkef.training.early_stopping import EarlyStopping
 
@@ -51,22 +50,24 @@ def write_progress(path: Path, progress: Progress) -> None:
         "iteration": progress.iteration,
         "seconds": progress.seconds,
     }
-    with whole_file(path) as scratch, h5py.File(scratch, "w") as file:
-        for name in VECTORS:
-            file.create_dataset(name, data=getattr(progress, name), track_times=False)
-        for name in progress.trace[0]:
-            file.create_dataset(f"trace/{name}", data=[row[name] for row in progress.trace], track_times=False)
-        file.attrs["record"] = json.dumps(record)
+    arrays = {name: getattr(progress, name) for name in VECTORS}
+    for name in progress.trace[0]:
+        arrays[f"trace/{name}"] = np.array([row[name] for row in progress.trace])
+    write_hdf5(path, arrays, record)
 
 
-def read_progress(path: Path) -> Progress:
+def read_progress(path: Path) -> Progress | None:
+    """The state left at `path`; None where there is none that is whole."""
+    if not path.exists():
+        return None
     try:
-        with h5py.File(path, "r") as file:
-            vectors = {name: file[name][()] for name in VECTORS}
-            record = json.loads(file.attrs["record"])
-            columns = {name: column[()].tolist() for name, column in file["trace"].items()}
-    except (OSError, KeyError, ValueError) as error:
-        raise DkefError(f"{path} is not a checkpoint of this model ({error}); delete it to start again") from None
-    trace = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    stopping = EarlyStopping(**record.pop("stopping"))
-    return Progress(**vectors, stopping=stopping, trace=trace, **record)
+        contents = read_hdf5(path, "a checkpoint", "it is not used")
+    except DkefError:
+        return None
+    try:
+        columns = {name: column.tolist() for name, column in contents.below("trace").items()}
+        trace = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        record: dict[str, Any] = contents.record | {name: contents.arrays[name] for name in VECTORS}
+        return Progress(**record | {"stopping": EarlyStopping(**record["stopping"]), "trace": trace})
+    except (KeyError, TypeError, ValueError):  # the state of another version of this class
+        return None

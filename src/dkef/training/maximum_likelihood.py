@@ -113,11 +113,11 @@ class Run:
 
     def resume(self, theta: Array) -> Progress:
         """The checkpoint where there is one, otherwise the start."""
-        if self.bench.checkpoint and self.bench.checkpoint.exists():
-            progress = read_progress(self.bench.checkpoint)
-            self.bench.log.info("continuing after iteration %d", progress.iteration)
-            return progress
-        return Progress.start(theta, self.patience)
+        progress = read_progress(self.bench.checkpoint) if self.bench.checkpoint else None
+        if progress is None:
+            return Progress.start(theta, self.patience)
+        self.bench.log.info("continuing after iteration %d", progress.iteration)
+        return progress
 
     def advance(self, compiled: Compiled, progress: Progress) -> tuple[Progress, float]:
         """Steps until the next validation, and their mean loss; fewer when a limit comes first."""

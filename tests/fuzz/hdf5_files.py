@@ -1,0 +1,175 @@
+"""Target `hdf5`: models, splits, evaluations, grids and checkpoints, with damaged bytes or forged parts."""
+
+import functools
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from hypothesis import strategies as st
+
+from dkef.data.splits import read_provenance, read_splits, write_splits
+from dkef.evaluate import write_evaluation
+from dkef.evaluation import read_evaluation
+from dkef.figures.inputs import read_grid, read_split
+from dkef.grid import write_grid
+from dkef.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
+from dkef.models.gaussian import GaussianModel
+from dkef.models.kef import KefModel
+from dkef.models.protocol import Array, Fit
+from dkef.models.storage import load_model, load_own_model, write_model
+from dkef.streams import rng_for
+from dkef.training import kef_progress, likelihood_progress
+from tests.data.test_splits import made_up
+from tests.fuzz.mutations import BINARY, FRACTION, changed_tree, edited
+from tests.models.flow_examples import example as flow_example
+from tests.models.test_kcef import HYPER, STD, Conditional, KcefModel, curve
+from tests.models.test_mixture import two_gaussians
+from tests.normaliser.examples import random_kef
+
+POINTS = 8
+
+
+def _write_seeds(folder: Path) -> None:
+    x = rng_for("fuzz", "hdf5").normal(size=(POINTS, 2))
+    rows = curve(20)
+    models = {
+        "gaussian": GaussianModel.fit(x),
+        "kef": KefModel(random_kef(m=5, widths=(3, 3))),
+        "maf": flow_example("maf", 2),
+        "nvp": flow_example("real_nvp", 3),
+        "mixture": two_gaussians(),
+        "kcef": KcefModel(tuple(Conditional.fit(rows[:, :i], rows[:, i], HYPER, STD, 1e-6) for i in range(2))),
+    }
+    for name, model in models.items():
+        write_model(folder / f"model-{name}.h5", Fit(model), {"config_digest": "abc", "config": {"seed": 0}})
+    write_splits(folder / "splits.h5", made_up(), {"config": {"seed": 0}})
+    evaluated = {"log_density": x[:, 0], "score": x, "curvature": x, "true_score": x}
+    write_evaluation(folder / "evaluation.h5", evaluated, {"status": "ok", "normalised": True, "config_digest": "abc"})
+    facts = {"dataset": "ring", "model": "gaussian", "seed": 0, "log_z": 0.1, "masses": {"a": 0.5}}
+    write_grid(folder / "grid.h5", {"axis": np.arange(5.0), "log_density": np.ones((5, 5))}, facts)
+    start = kef_progress.Progress.start(x[:, 0], 200)
+    kef_progress.write_progress(folder / "kef.h5", replace(start, trace=[{"loss": 1.0}] * 3), "fuzz")
+    steps = likelihood_progress.Progress.start(x[:, 0], 20).observe(0.5, -1.0)
+    likelihood_progress.write_progress(folder / "likelihood.h5", steps)
+
+
+@functools.cache
+def _bank() -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as name:
+        _write_seeds(Path(name))
+        return {path.stem: path.read_bytes() for path in sorted(Path(name).iterdir())}
+
+
+def _changed_array(array: Array, at: float, action: int) -> Array | None:
+    """Another shape, type or value; None for no array at all."""
+    if not array.size or array.dtype.kind not in "biuf":
+        return array
+    array = np.atleast_1d(array)
+    flat = array.reshape(-1)
+    with np.errstate(all="ignore"):
+        return _variants(array, flat, at)[action]
+
+
+def _variants(array: Array, flat: Array, at: float) -> list[Array | None]:
+    return [
+        array.T, flat, array[None], flat[:1].reshape(()), array[:0], array.astype(np.float16), array.astype("S4"),
+        np.repeat(array[None], 3, axis=0), np.where(np.arange(flat.size) == int(at * flat.size), np.nan, flat),
+        np.where(np.arange(flat.size) == int(at * flat.size), -flat, flat).reshape(array.shape),
+        np.zeros(array.shape), array * 1e300, array.astype(np.int64), None,
+    ]  # fmt: skip
+
+
+@st.composite
+def forged(draw: Any, whole: bytes) -> bytes:
+    """A well-formed file with a right digest whose arrays and record are not what a stage would write."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "file.h5"
+        path.write_bytes(whole)
+        contents = read_hdf5(path, "a seed", "")
+        arrays: dict[str, Array | None] = dict(contents.arrays)
+        for _ in range(draw(st.integers(0, 2))):
+            victim = draw(st.sampled_from(sorted(arrays)))
+            if (array := arrays[victim]) is not None:
+                arrays[victim] = _changed_array(array, draw(FRACTION), draw(st.integers(0, 13)))
+        record = draw(changed_tree(contents.record)) if draw(st.booleans()) else contents.record
+        kept: Mapping[str, Array] = {key: array for key, array in arrays.items() if array is not None}
+        write_hdf5(path, kept, record)
+        if draw(st.integers(0, 9)) == 0:
+            _add_something_strange(path, draw(st.integers(0, 6)))
+        return path.read_bytes()
+
+
+def _add_something_strange(path: Path, what: int) -> None:
+    with h5py.File(path, "r+") as file:
+        place = file.get("arrays", file)
+        if what == 0:
+            place["linked"] = h5py.ExternalLink("/etc/hostname", "/")
+        elif what == 1:
+            place["linked"] = h5py.SoftLink("/nowhere")
+        elif what == 2:
+            place["round"] = file["/"]
+        elif what == 3:
+            place.create_dataset("huge", shape=(1 << 34,), dtype="f8", chunks=(1 << 10,))
+        elif what == 4:
+            place.create_dataset("text", data=["a", "b"])
+        elif what == 5:
+            place.create_dataset("outside", shape=(4,), dtype="u1", external=[("/etc/hostname", 0, 4)])
+        else:
+            file.attrs["record"] = np.arange(3)
+    reseal(path)
+
+
+def _unsealed(data: bytes, whole: bytes) -> bytes:
+    """The same file as the library alone would write it, so that it is read without a digest."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "file.h5"
+        path.write_bytes(data)
+        try:
+            reseal(path)
+        except OSError:
+            return whole
+        return path.read_bytes()
+
+
+def whole_files() -> list[tuple[str, bytes]]:
+    return list(_bank().items())
+
+
+@st.composite
+def cases(draw: Any) -> tuple[str, bytes]:
+    bank = _bank()
+    kind = draw(st.sampled_from(sorted(bank)))
+    whole = bank[kind]
+    way = draw(st.integers(0, 9))
+    if way < 6:
+        return kind, draw(forged(whole))
+    if way < 9:  # damage that the digest does not show: HDF5 itself must stand it
+        body = draw(edited(whole[USER_BLOCK:], BINARY))
+        return kind, _unsealed(whole[:USER_BLOCK] + body, whole)
+    return kind, draw(edited(whole, BINARY))
+
+
+def read(kind: str, data: bytes, folder: Path) -> None:
+    path = folder / "set" / "model" / "seed0" / "seed0.h5"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    if kind.startswith("model"):
+        load_own_model(path)
+        load_model(path, trusted=("os",))
+    elif kind == "splits":
+        read_splits(path)
+        read_split(path)
+        json.dumps(read_provenance(path))
+    elif kind == "evaluation":
+        read_evaluation(path, POINTS)
+    elif kind == "grid":
+        read_grid(path)
+    elif kind == "kef":
+        kef_progress.read_progress(path, "fuzz", 200)
+    else:
+        likelihood_progress.read_progress(path)

@@ -1,0 +1,86 @@
+"""Target `records`: JSON records and CSV tables that one stage leaves for the next."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from dkef.claims import COLUMNS as CLAIM_COLUMNS
+from dkef.figures.inputs import read_metrics, read_sensitivity, read_summary, read_trace
+from dkef.files import record_digest
+from dkef.metrics import COLUMNS, SENSITIVITY_COLUMNS
+from dkef.models.storage import read_log_z
+from dkef.pages import read_benchmark
+from dkef.published import PUBLISHED_COLUMNS, read_published
+from dkef.summarise import SUMMARY_COLUMNS, gather, paired_rows, summary_rows
+from dkef.tables import read_table
+from tests.fuzz.mutations import TEXT, changed_tree, edited
+
+METRIC_ROWS = [
+    "ring,gaussian,0,log_likelihood,-2.5,0.1,ok,abc,v1",
+    "ring,gaussian,0,score_loss,-1.25,0.1,ok,abc,v1",
+    "ring,dkef,0,log_likelihood,-2.25,0.2,untrusted: few samples,abc,v1",
+    "ring,dkef,0,fssd_p_value,,,undefined: the model is its own reference,abc,v1",
+]
+PUBLISHED = "paper,Fig. 1,yes,redwine,dkef,log_likelihood,-12.5,0.1,read off"
+BENCHMARK = {"s": 1.5, "h:m:s": "0:00:01", "max_rss": 120.5, "mean_load": 0.9, "cpu_time": 1.1}
+LOG_Z = {"log_z": 1.5, "log_z_stderr": 0.1, "log_z_bias_bound": None, "status": "ok", "samples": 100}
+
+
+def _csv(columns: Any, *rows: str) -> bytes:
+    return ("\n".join([",".join(columns), *rows]) + "\n").encode()
+
+
+TABLES = {
+    "metrics": _csv(COLUMNS, *METRIC_ROWS),
+    "cell": _csv(COLUMNS, *METRIC_ROWS),
+    "sensitivity": _csv(SENSITIVITY_COLUMNS, "ring,gaussian,0,fssd2,1.0,100,0.5,0.1,ok,abc,v1"),
+    "summary": _csv(SUMMARY_COLUMNS, "ring,gaussian,score_loss," + ",".join("1" * (len(SUMMARY_COLUMNS) - 3))),
+    "published": _csv(PUBLISHED_COLUMNS, PUBLISHED),
+    "claims": _csv(CLAIM_COLUMNS, ",".join("x" * len(CLAIM_COLUMNS))),
+    "trace": _csv(("iteration", "loss"), "1,0.5", "2,0.25"),
+}
+TREES: dict[str, dict[str, Any]] = {"log_z": LOG_Z, "benchmark": BENCHMARK}
+
+
+def _json(record: Any, sealed: bool) -> bytes:
+    if sealed and isinstance(record, dict):
+        record = record | {"sha256": record_digest(record)}
+    return json.dumps(record, indent=2).encode()
+
+
+def whole_files() -> list[tuple[str, bytes]]:
+    return [*TABLES.items(), *((kind, _json(tree, sealed=True)) for kind, tree in TREES.items())]
+
+
+@st.composite
+def cases(draw: Any) -> tuple[str, bytes]:
+    kind = draw(st.sampled_from([*TABLES, *TREES, *TREES]))
+    if kind in TABLES:
+        return kind, draw(edited(TABLES[kind], TEXT))
+    if draw(st.booleans()):
+        return kind, _json(draw(changed_tree(TREES[kind])), sealed=draw(st.booleans()))
+    return kind, draw(edited(_json(TREES[kind], sealed=draw(st.booleans())), TEXT))
+
+
+def read(kind: str, data: bytes, folder: Path) -> None:
+    path = folder / "set" / "model" / "seed0" / f"{kind}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    if kind == "log_z":
+        read_log_z(path)
+    elif kind == "benchmark":
+        read_benchmark(path)
+    elif kind == "cell":
+        table = gather([path])
+        list(summary_rows(table))
+        list(paired_rows(table, {"ring": "dkef"}))
+    elif kind == "claims":
+        read_table(path, CLAIM_COLUMNS)
+    else:
+        readers = {
+            "metrics": read_metrics, "sensitivity": read_sensitivity, "summary": read_summary, "trace": read_trace,
+            "published": read_published,
+        }  # fmt: skip
+        readers[kind](path)

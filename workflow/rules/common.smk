@@ -13,6 +13,18 @@ validate(config, "../schemas/config.schema.yaml")
 
 share_with_jobs()
 
+
+# Jobs inherit the environment, except from executors such as that of Kubernetes, which hand on what is named here.
+envvars:
+    "DKEF_CODE_VERSION",
+
+
+if "DKEF_CONFIG_PATH" in os.environ:
+
+    envvars:
+        "DKEF_CONFIG_PATH",
+
+
 overrides = config["overrides"]
 overrides = tuple([overrides] if isinstance(overrides, str) else overrides)
 try:

@@ -53,10 +53,12 @@ def check_choice(group: str, name: str, where: str) -> None:
 
 def compose_section(name: str, overrides: tuple[str, ...] = ()) -> DictConfig:
     """Hydra's composition of one primary config, resolved, with `hydra.runtime.choices` still in it."""
-    search = ",".join(f"file://{folder.resolve()}" for folder in outside_folders())
+    folders = [config_folder(), *outside_folders()]
+    home = next((folder for folder in folders if (folder / f"{name}.yaml").is_file()), folders[0])
+    search = ",".join(f"file://{folder.resolve()}" for folder in folders if folder != home)
     extra = [f"hydra.searchpath=[{search}]"] if search else []
     try:
-        with initialize_config_dir(version_base="1.3", config_dir=str(config_folder())):
+        with initialize_config_dir(version_base="1.3", config_dir=str(home.resolve())):
             return compose(name, overrides=[*extra, *overrides], return_hydra_config=True)
     except NOT_YAML as error:
         what = " ".join([f"config {name}", *overrides])

@@ -4,8 +4,9 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -61,7 +62,10 @@ def first_line(path: Path, separator: str) -> list[str]:
         _broken(path, error)
     if separator == "whitespace":
         return line.split()
-    return [field.strip() for field in next(csv.reader([line.strip()], delimiter=separator))]
+    try:
+        return [field.strip() for field in next(csv.reader([line.strip()], delimiter=separator))]
+    except (csv.Error, StopIteration) as error:
+        _broken(path, error)
 
 
 def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout: Layout) -> Iterator[Array]:
@@ -155,19 +159,26 @@ def _explain_text(
 ) -> NoReturn:
     """Find the first field that is not a number, by a slow second reading."""
     with open_raw(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
-        for _ in range(layout.skip_lines):
-            next(text)
-        separator = None if layout.separator == "whitespace" else layout.separator
-        rows = (line.split() for line in text) if separator is None else csv.reader(text, delimiter=separator)
-        for number, row in enumerate(rows, start=1):
-            for name, field in zip(names, fields, strict=True):
-                if field < len(row) and not is_number(row[field]):
-                    raise DkefError(
-                        f"{path}: text {row[field]!r} in column {name!r}, data row {number}, where a number is "
-                        "needed; drop the column or correct the file"
-                    ) from None
-    raise DkefError(f"{path} cannot be read as numbers: {one_line(error)}") from None
+        lines = islice(io.TextIOWrapper(stream, encoding="utf-8", errors="replace"), layout.skip_lines, None)
+        plain = layout.separator == "whitespace"
+        rows = (line.split() for line in lines) if plain else csv.reader(lines, delimiter=layout.separator)
+        try:
+            found = _first_text(rows, names, fields)
+        except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as problem:
+            _broken(path, problem)
+    raise DkefError(f"{path} cannot be read as numbers: {found or one_line(error)}") from None
+
+
+def _first_text(rows: Iterable[list[str]], names: Sequence[str], fields: Sequence[int]) -> str:
+    """Where the first field stands that is not a number, and what to do; nothing where there is none."""
+    for number, row in enumerate(rows, start=1):
+        for name, field in zip(names, fields, strict=True):
+            if field < len(row) and not is_number(row[field]):
+                return (
+                    f"text {row[field][:60]!r} in column {name!r}, data row {number}, where a number is "
+                    "needed; drop the column or correct the file"
+                )
+    return ""
 
 
 def is_number(text: str) -> bool:

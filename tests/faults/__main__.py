@@ -1,0 +1,130 @@
+"""`python -m tests.faults [FAULT ...]`: disturb runs in every way there is, resume them, print a table of outcomes."""
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.faults import kills, surroundings
+from tests.faults.playground import FIGURES, TARGETS, Playground
+
+REPORT = Path("results/faults.md")
+PARTS = ("results/faults/ring_tiny/gaussian/seed0/evaluation.h5", "results/faults/ring_tiny/made/seed0/evaluation.h5")
+Fault = tuple[int, Callable[[], list[str]]]  # times tried, and what is wrong afterwards
+
+
+class Suite:
+    """All faults, on copies of one undisturbed run."""
+
+    def __init__(self, folder: Path, tries: int, seed: int) -> None:
+        self.folder, self.tries, self.seed = folder, tries, seed
+        self.copies = 0
+        start = time.monotonic()
+        self.reference = Playground.make(folder / "reference")
+        self.reference.resume()
+        self.seconds = time.monotonic() - start
+        print(f"an undisturbed run takes {self.seconds:.0f} s", flush=True)
+        self.drawn = self.reference.copy(folder / "drawn")
+
+    def rng(self, name: str) -> random.Random:
+        return random.Random(f"{self.seed} {name}")
+
+    def disturbed(self, name: str) -> kills.Disturbed:
+        place = self.folder / name.replace(" ", "_")
+        return kills.Disturbed(self.reference, place, self.seconds / 4, self.rng(name))
+
+    def finished(self) -> Playground:
+        """A finished run of its own, figures included."""
+        if not (self.drawn.folder / FIGURES[0]).exists():
+            self.drawn.resume(*TARGETS, *FIGURES)
+        self.copies += 1
+        return self.drawn.copy(self.folder / f"copy{self.copies}")
+
+    def partly(self) -> Playground:
+        """A run with some of its jobs still to do."""
+        ground = self.finished()
+        for name in PARTS:
+            (ground.folder / name).unlink()
+        return ground
+
+    def faults(self) -> dict[str, Fault]:
+        reference, tries = self.reference, self.tries
+        fresh = self.folder / "fresh"
+        found: dict[str, Fault] = {
+            "kill -9 the scheduler": (tries, lambda: kills.killed_schedulers(self.disturbed("scheduler"), tries)),
+            "kill -9 single jobs": (tries, lambda: kills.killed_jobs(self.disturbed("jobs"), tries)),
+            "SIGTERM": (2, lambda: kills.signalled(self.disturbed("term"), signal.SIGTERM, 2)),
+            "SIGINT": (2, lambda: kills.signalled(self.disturbed("int"), signal.SIGINT, 2)),
+            "two snakemake at once": (1, lambda: kills.two_at_once(self.partly(), reference)),
+            "full disk under results": (
+                2, lambda: surroundings.full_disk(Playground.make(fresh), reference, ("40k", "160k")),
+            ),
+            "full /tmp": (1, lambda: surroundings.full_tmp(self.partly(), reference, self.folder / "tmp")),
+            "input removed under way: splits": (1, lambda: self.removed("data/processed/ring_tiny/seed0.h5")),
+            "input removed under way: model": (1, lambda: self.removed("results/faults/ring_tiny/made/seed0/model.h5")),
+            "times of files in future and past": (
+                1, lambda: surroundings.wrong_clock(self.finished(), reference, self.rng("clock")),
+            ),
+        }  # fmt: skip
+        for way in ("truncate", "flip"):
+            for batch, files in enumerate(surroundings.BATCHES):
+                found[f"{way}: {', '.join(files.values())}"] = (len(files), self.damaged(batch, way))
+            found[f"{way}: checkpoint"] = (1, self.damaged_checkpoint(way))
+        return found
+
+    def removed(self, victim: str) -> list[str]:
+        dependent = "results/faults/ring_tiny/made/seed0/evaluation.h5"
+        return surroundings.removed_under_way(self.finished(), self.reference, victim, dependent)
+
+    def damaged(self, batch: int, way: str) -> Callable[[], list[str]]:
+        rng = self.rng(f"{way} {batch}")
+        return lambda: surroundings.damaged_files(self.finished(), self.reference, batch, way, rng)
+
+    def damaged_checkpoint(self, way: str) -> Callable[[], list[str]]:
+        rng = self.rng(f"{way} checkpoint")
+        return lambda: surroundings.damaged_checkpoint(self.finished(), self.reference, way, rng)
+
+
+def outcome_of(fault: Callable[[], list[str]]) -> str:
+    try:
+        wrong = fault()
+    except AssertionError as error:
+        wrong = [str(error)]
+    except Exception:
+        wrong = [traceback.format_exc()]
+    return "FAILED: " + "; ".join(wrong) if wrong else "as the undisturbed run"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", metavar="FAULT", help="only faults whose name holds one of these texts")
+    parser.add_argument("--tries", type=int, default=20, help="random moments of each kind of kill (default: 20)")
+    parser.add_argument("--seed", type=int, default=0, help="of the random moments and places")
+    args = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("error: the fault suite mounts small disks; run it as root")
+    with tempfile.TemporaryDirectory(prefix="dkef-faults-", ignore_cleanup_errors=True) as name:
+        suite = Suite(Path(name), args.tries, args.seed)
+        rows = []
+        for fault, (tries, run) in suite.faults().items():
+            if args.words and not any(word in fault for word in args.words):
+                continue
+            start = time.monotonic()
+            outcome = outcome_of(run)
+            rows.append(f"| {fault} | {tries} | {' '.join(outcome.split())[:300]} |")
+            print(f"{fault}: {tries} times, {time.monotonic() - start:.0f} s, {outcome}", flush=True)
+    table = "\n".join(["| fault | times tried | after resuming |", "|---|---|---|", *rows]) + "\n"
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(table)
+    print(table)
+    sys.exit(any("FAILED" in row for row in rows))
+
+
+if __name__ == "__main__":
+    main()

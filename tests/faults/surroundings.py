@@ -1,0 +1,142 @@
+"""Full disks, missing inputs, damaged files and wrong clocks."""
+
+import os
+import random
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.faults.playground import FIGURES, TARGETS, Playground, Run
+
+CELL = "results/faults/ring_tiny"
+DKEF = f"{CELL}/dkef_g15/seed0"
+# Files that can be damaged at once, because nobody who reads one needs another, with who stumbles over it.
+BATCHES = (
+    {
+        "data/processed/faults_table/seed0.h5": "splits",
+        f"{CELL}/made/seed0/model.h5": "model",
+        f"{DKEF}/normalise/z/chunk0001.json": "chunk",
+        f"{CELL}/gaussian/seed0/metrics.csv": "metrics of a cell",
+    },
+    {
+        "data/raw/faults/table.csv": "raw file",
+        f"{CELL}/made/seed0/evaluation.h5": "evaluation",
+        f"{DKEF}/normalise/pilot.json": "pilot",
+        f"{CELL}/gaussian/seed0/grid.h5": "grid",
+    },
+    {f"{DKEF}/log_z.json": "log_z", f"{CELL}/made/seed0/trace.csv": "trace"},
+)
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[None]:
+    """A file system of its own on a folder; its size can be changed with `resize`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def resize(folder: Path, size: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(folder)], check=True)
+
+
+def full_disk(ground: Playground, reference: Playground, sizes: tuple[str, ...]) -> list[str]:
+    """The disk under the results is too small, then a little larger, then large enough."""
+    wrong = []
+    results = ground.folder / "results"
+    with small_disk(results, sizes[0]):
+        for size in sizes:
+            resize(results, size)
+            run = ground.start()
+            if run.wait() == 0:
+                wrong.append(f"{size}: exit code 0")
+            wrong += [f"{size}: {problem}" for problem in unclear(run, "cannot be written|No space left")]
+            wrong += [f"{size}: stray {name}" for name in ground.strays() if name.endswith(".partial")]
+        resize(results, "100m")
+        ground.resume()
+        wrong += ground.problems(reference)
+    return wrong
+
+
+def unclear(run: Run, expected: str) -> list[str]:
+    """What a failed run said that is not the expected sentence."""
+    found = run.sentences()
+    problems = [] if any(re.search(expected, line) for line in [*found, run.output()]) else [f"no sentence: {found}"]
+    if "Traceback (most recent call last)" in run.output():
+        problems.append("a traceback: " + run.output().partition("Traceback")[2][-400:])
+    return problems
+
+
+def full_tmp(ground: Playground, reference: Playground, folder: Path) -> list[str]:
+    """No room in TMPDIR: the run does without, or says so; afterwards it ends well."""
+    with small_disk(folder, "4k"):
+        (folder / "filler").write_bytes(bytes(4096))
+        run = ground.start(environment={"TMPDIR": str(folder)})
+        code = run.wait()
+        wrong = unclear(run, "No space left|No usable temporary") if code else []
+    ground.drop_locks()
+    ground.resume()
+    return wrong + ground.problems(reference)
+
+
+def removed_under_way(ground: Playground, reference: Playground, victim: str, dependent: str) -> list[str]:
+    """An input goes while jobs run that read it, or are about to; `dependent` is made from it."""
+    (ground.folder / dependent).unlink()
+    run = ground.start()
+    while not run.jobs() and run.process.poll() is None:
+        time.sleep(0.05)
+    (ground.folder / victim).unlink()
+    code = run.wait()
+    wrong = unclear(run, "does not exist|Missing|missing") if code else []
+    ground.drop_locks()
+    ground.resume()
+    return wrong + ground.problems(reference)
+
+
+def damaged_files(ground: Playground, reference: Playground, batch: int, way: str, rng: random.Random) -> list[str]:
+    """Each kind of file cut off or with a flipped bit: its reader names it; deleted, it is made again."""
+    for name in BATCHES[batch]:
+        ground.damage(name, way, rng)
+    everything = (*TARGETS, *FIGURES)
+    run = ground.start(*everything)
+    wrong = [] if run.wait() else ["exit code 0"]
+    said = " ".join(run.sentences())
+    wrong += [f"nobody names the {kind}" for name, kind in BATCHES[batch].items() if name not in said]
+    wrong += unclear(run, "error: ")
+    for name in BATCHES[batch]:
+        (ground.folder / name).unlink(missing_ok=True)
+    ground.resume(*everything)
+    return wrong + ground.problems(reference)
+
+
+def damaged_checkpoint(ground: Playground, reference: Playground, way: str, rng: random.Random) -> list[str]:
+    """A training run is killed after its first checkpoint, which is then damaged: it is not continued from."""
+    (ground.folder / DKEF / "model.h5").unlink()
+    run = ground.start(f"{DKEF}/model.h5")
+    while not (found := list((ground.folder / DKEF).glob("checkpoint-*.h5"))) and run.process.poll() is None:
+        time.sleep(0.02)
+    run.end()
+    if not found or not found[0].exists():
+        return ["the training run ended before its checkpoint was seen"]
+    ground.damage(str(found[0].relative_to(ground.folder)), way, rng)
+    ground.drop_locks()
+    ground.resume()
+    return ground.problems(reference)
+
+
+def wrong_clock(ground: Playground, reference: Playground, rng: random.Random) -> list[str]:
+    """Times of files far in the future and the past, on inputs, results and code: as after a clock that jumped."""
+    now = time.time()
+    for top in ("data", "results", "src", "config"):
+        for path in sorted((ground.folder / top).rglob("*")):
+            if path.is_file() and rng.random() < 0.5:
+                moment = now + rng.choice([86_400.0, 3600.0, -86_400.0, -3e8])
+                os.utime(path, (moment, moment))
+    ground.resume()
+    return ground.problems(reference)

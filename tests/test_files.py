@@ -1,9 +1,12 @@
-"""Files are whole or absent."""
+"""Files are whole or absent, and show when they are no longer what was written."""
+
+import json
+import resource
 
 import pytest
 
 from dkef.errors import DkefError
-from dkef.files import read_json, whole_file, write_json
+from dkef.files import note_of, read_json, require_noted, whole_file, write_json, write_noted, write_text
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_scratch_file(tmp_path):
@@ -34,3 +37,53 @@ def test_a_broken_json_file_is_named_in_one_sentence(tmp_path, content):
     broken.write_bytes(content)
     with pytest.raises(DkefError, match=r"log_z\.json is not JSON .* delete it"):
         read_json(broken)
+
+
+@pytest.mark.parametrize("content", [b"[1]", b"3", b'"text"', b"null", b"[" * 100_000])
+def test_json_that_is_no_record_is_named_in_one_sentence(tmp_path, content):
+    (tmp_path / "log_z.json").write_bytes(content)
+    with pytest.raises(DkefError, match=r"log_z\.json (holds no record|is not JSON)"):
+        read_json(tmp_path / "log_z.json")
+
+
+def test_every_flipped_bit_of_a_record_is_noticed(tmp_path):
+    path = tmp_path / "chunk.json"
+    record = {"log_mean": -1.25, "count": 1000}
+    write_json(path, record)
+    whole = path.read_bytes()
+    for place in range(len(whole) - 1):  # the last byte ends the line
+        for bit in range(8):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << bit)]) + whole[place + 1 :])
+            with pytest.raises(DkefError, match=r"chunk\.json"):
+                read_json(path)
+
+
+def test_a_record_written_by_hand_is_read_as_it_is(tmp_path):
+    (tmp_path / "log_z.json").write_text(json.dumps({"log_z": 1.5, "config_digest": "0123456789abcdef"}))
+    assert read_json(tmp_path / "log_z.json")["log_z"] == 1.5
+
+
+def test_a_table_that_no_longer_fits_its_note_is_refused(tmp_path):
+    path = tmp_path / "metrics.csv"
+    write_noted(path, "a,b\n1,2\n")
+    require_noted(path)
+    path.write_text("a,b\n1,3\n")
+    with pytest.raises(DkefError, match=r"metrics\.csv is not what was written: its sha256 differs"):
+        require_noted(path)
+    note_of(path).write_bytes(b"")
+    with pytest.raises(DkefError, match="is not what was written"):
+        require_noted(path)
+    note_of(path).unlink()
+    require_noted(path)
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "model.h5"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))  # a file of more bytes is an error, as on a full disk
+    try:
+        with pytest.raises(DkefError, match=r"model\.h5 cannot be written \(.*\); make room and run again"):
+            write_text(path, "x" * 2000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())

@@ -20,7 +20,7 @@ from dkef.settings import Cell
 from dkef.typed import instantiate, typed
 
 # What Hydra lets through of a file that is not text, not YAML, or YAML of another shape than a mapping of names.
-NOT_YAML = (YAMLError, UnicodeError, ValueError, TypeError, AttributeError, KeyError, AssertionError, RecursionError)
+NOT_YAML = (YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError, AssertionError, RecursionError)
 
 
 def config_folder() -> Path:
@@ -60,9 +60,8 @@ def compose_section(name: str, overrides: tuple[str, ...] = ()) -> DictConfig:
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(home.resolve())):
             return compose(name, overrides=[*extra, *overrides], return_hydra_config=True)
-    except NOT_YAML as error:
-        what = " ".join([f"config {name}", *overrides])
-        raise ConfigError(f"{what}: a file of it is not the YAML that Hydra needs ({one_line(error)})") from None
+    except (OmegaConfBaseException, *NOT_YAML) as error:
+        raise ConfigError(f"{' '.join([f'config {name}', *overrides])}: {one_line(error)}") from None
 
 
 @functools.cache

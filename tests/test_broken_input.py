@@ -1,0 +1,102 @@
+"""What the fuzzers found (tests/fuzz): each is refused with one sentence that names the file."""
+
+import io
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dkef.config import compose_cell
+from dkef.data.archives import extract
+from dkef.data.catalogue import read_catalogue
+from dkef.data.download import UnavailableError
+from dkef.data.tables import Csv, Npy
+from dkef.errors import DkefError
+from dkef.figures.inputs import read_metrics, read_trace
+from dkef.metrics import COLUMNS
+from dkef.pages import read_benchmark
+from dkef.streams import rng_for
+from dkef.summarise import gather
+
+HEADER = ",".join(COLUMNS).encode() + b"\n"
+
+
+def csv(path: Path) -> Any:
+    return Csv(paths=[str(path)]).read(path.parent, rng_for("test"))
+
+
+def blanks(path: Path) -> Any:
+    return Csv(paths=[str(path)], names=["a", "b"], separator="whitespace").read(path.parent, rng_for("test"))
+
+
+def npy(path: Path) -> Any:
+    return Npy(paths=[str(path)]).read(path.parent, rng_for("test"))
+
+
+def npy_file(header: bytes) -> bytes:
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+
+
+def empty_array() -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros((0, 3)))
+    return buffer.getvalue()
+
+
+CASES: list[tuple[Callable[[Path], Any], bytes]] = [
+    (csv, b'a,b\rc\n1,2\n'),  # a line end of another system inside the header
+    (csv, b"a,b\n1,x\n\xe5,2\n"),  # text for a number, and then bytes that are no text
+    (blanks, b"1 =2\n\xce 3\n"),
+    (npy, npy_file(b"{'descr': '<f8', 'fortran_order': False, 'shape': (20, 3")),  # a literal without its end
+    (npy, npy_file(b"{'descr': '<f8', 'fortran_order': False, 'shape': (2" + b"(" * 300)),
+    (npy, empty_array()),
+    (read_catalogue, b"file,urls,bytes,sha256,licence,doi,page\n\xce\xff,,,,,,\n"),
+    (read_catalogue, b'file,urls,bytes,sha256,licence,doi,page\n"a"b,,,,,,\n'),
+    (read_metrics, HEADER + b"ring,gaussian,zero,score_loss,1,1,ok,a,b\n"),  # the seed
+    (read_metrics, HEADER + b"ring,gaussian,nan,score_loss,1,1,ok,a,b\n"),
+    (read_metrics, HEADER + b"ring,gaussian,0,score_loss,1.2.3,1,ok,a,b\n"),
+    (read_metrics, HEADER + b"ring,gaussian,0,score_loss,'\"\n\n\",1,ok,a,b,c,d,e\n"),
+    (read_metrics, b'"data\nset",b\n1,2\n'),  # a column's name of two lines
+    (lambda path: gather([path]), HEADER + b"ring,gaussian,0,no_such_metric,1,1,ok,a,b\n"),
+    (lambda path: gather([path]), HEADER + b"ring,gaussian,x,score_loss,1,1,ok,a,b\n"),
+    (read_trace, b"a,b\n1,2\n3,4,5,6\n"),
+    (read_benchmark, b"[1]"),
+    (read_benchmark, b"\xff"),
+    (read_benchmark, b"\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reader", "data"), CASES)
+def test_broken_files_are_refused_with_one_sentence(tmp_path: Path, reader: Callable[[Path], Any], data: bytes) -> None:
+    path = tmp_path / "set" / "model" / "seed0" / "file"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(data)
+    with pytest.raises(DkefError) as caught:
+        reader(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_archive_whose_directory_points_nowhere_is_damaged(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        packed.writestr("x.csv", b"1,2\n" * 50)
+    data = bytearray(buffer.getvalue())
+    at = data.find(b"PK\x01\x02")
+    data[at + 42 : at + 46] = b"\xff\xff\xff\xff"  # where the member begins
+    (tmp_path / "x.zip").write_bytes(bytes(data))
+    with pytest.raises(UnavailableError, match="damaged archive"):
+        extract(tmp_path / "x.zip", "x.csv", tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("text", [b"_target_: \xf4\n", b"a: [1\n", b"- 1\n", b"3\n", b"a: *b\n", b"? {a: 1}\n: 2\n"])
+def test_a_broken_yaml_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "broken.yaml").write_bytes(text)
+    monkeypatch.setenv("DKEF_CONFIG_PATH", str(tmp_path))
+    with pytest.raises(DkefError) as caught:
+        compose_cell(("model=broken",))
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,90 @@
+"""HDF5 files show when they are no longer what was written, and give nothing but arrays of their own."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from dkef.errors import DkefError
+from dkef.hdf5 import read_hdf5, reseal, write_hdf5
+
+ARRAYS = {"x": np.arange(6.0).reshape(2, 3), "inner/n": np.array(4)}
+RECORD = {"status": "ok", "best": 0.1}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_hdf5(tmp_path / "file.h5", ARRAYS, RECORD)
+    return tmp_path / "file.h5"
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    return read_hdf5(path, "a test file", "delete it").arrays
+
+
+def test_arrays_and_record_come_back(path: Path) -> None:
+    contents = read_hdf5(path, "a test file", "delete it")
+    assert contents.record == RECORD
+    assert set(contents.arrays) == set(ARRAYS)
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(contents.arrays[name], array)
+    assert contents.below("inner") == {"n": 4}
+
+
+def test_any_other_program_reads_the_file_too(path: Path) -> None:
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(file["x"][()], ARRAYS["x"])
+
+
+def test_a_flipped_bit_anywhere_is_noticed(path: Path) -> None:
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 37):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with pytest.raises(DkefError, match=r"file\.h5 is not a test file \(its digest does not fit"):
+            read(path)
+
+
+@pytest.mark.parametrize("length", [0, 8, 100, 512, 600, -1])
+def test_a_file_cut_off_anywhere_is_noticed(path: Path, length: int) -> None:
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(DkefError, match=r"file\.h5 is not a test file"):
+        read(path)
+
+
+def test_a_file_made_by_hand_needs_no_digest(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "mine.h5", "w") as file:
+        file["x"] = [1.0, 2.0]
+    assert read(tmp_path / "mine.h5")["x"].tolist() == [1.0, 2.0]
+
+
+def strange(file: h5py.File, what: str) -> None:
+    if what == "external link":
+        file["odd"] = h5py.ExternalLink("/etc/hostname", "/")
+    elif what == "soft link":
+        file["odd"] = h5py.SoftLink("/x")
+    elif what == "circle":
+        file["odd"] = file["/"]
+    elif what == "huge":
+        file.create_dataset("odd", shape=(1 << 34,), dtype="f8", chunks=(1 << 10,))
+    elif what == "text":
+        file.create_dataset("odd", data=["a", "b"])
+    elif what == "outside":
+        file.create_dataset("odd", shape=(4,), dtype="u1", external=[("/etc/hostname", 0, 4)])
+    elif what == "record of numbers":
+        file.attrs["record"] = np.arange(3)
+    else:
+        file.attrs["record"] = "[1, 2]"
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["external link", "soft link", "circle", "huge", "text", "outside", "record of numbers", "record that is a list"],
+)
+def test_anything_but_plain_arrays_and_a_record_is_refused(path: Path, what: str) -> None:
+    with h5py.File(path, "r+") as file:
+        strange(file, what)
+    reseal(path)
+    with pytest.raises(DkefError, match=r"file\.h5 is not a test file") as caught:
+        read(path)
+    assert "\n" not in str(caught.value)

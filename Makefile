@@ -1,13 +1,14 @@
 # make help lists the targets. Nothing but Python 3.11, make and git is assumed.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= 2
+MINUTES ?= 20
 VENV := .venv
 READY := $(VENV)/ready
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
 SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --workflow-profile workflow/profiles/default
 
 .DEFAULT_GOAL := help
-.PHONY: help env smoke test test-slurm test-kubernetes lint reproduce bench lock clean
+.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak lint reproduce bench lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -33,6 +34,15 @@ test-slurm: $(READY)  ## the smoke experiment on a two-node Slurm that this star
 
 test-kubernetes: $(READY)  ## one cell through the Kubernetes profile, with a stand-in for the server; minutes
 	$(RUN) python -m tests.cluster.kubernetes
+
+test-faults: $(READY)  ## kills, full disks, damaged files and more, each followed by a resume; root, half an hour
+	$(RUN) python -m tests.faults
+
+fuzz: $(READY)  ## broken input for every reader, MINUTES for each of four targets
+	$(RUN) python -m tests.fuzz --minutes $(MINUTES)
+
+soak: $(READY)  ## memory and rate of the normaliser and of training, MINUTES each
+	$(RUN) python -m tests.soak --minutes $(MINUTES)
 
 lint: $(READY)  ## ruff, mypy, snakefmt, snakemake --lint
 	$(RUN) ruff check .

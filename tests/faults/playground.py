@@ -25,7 +25,7 @@ MARK = "DKEF_FAULTS_RUN"
 GRIDS = tuple(f"results/faults/ring_tiny/{model}/seed0/grid.h5" for model in ("gaussian", "made", "dkef_g15"))
 TARGETS = ("results/faults/summary.csv", *GRIDS)
 FIGURES = ("figures/faults/toys.png", "figures/faults/toy_traces.png")
-PATIENCE = 900.0  # seconds for one run on a busy machine
+PATIENCE = 3600.0  # seconds for one run, on a machine that others use too
 Finished = dict[str, int]  # files of finished jobs, with their inodes: a file that was made again has another one
 
 

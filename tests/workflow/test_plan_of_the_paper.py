@@ -1,6 +1,7 @@
 """The paper's experiment can be planned with neither data nor network, and a mistake stops before any job."""
 
 import math
+import resource
 
 import pytest
 
@@ -15,8 +16,25 @@ def bare(tmp_path_factory):
     return Project.make(tmp_path_factory.mktemp("bare") / "project")
 
 
-def test_the_dry_run_of_the_paper_plans_every_cell_of_the_grid(bare):
+@pytest.fixture(scope="module")
+def dry_run(bare):
+    """Jobs of the paper by rule, and what it took to plan them: seconds of processor time, peak of memory in MB."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     planned = bare.planned(experiment="paper")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return planned, seconds, after.ru_maxrss / 1024  # the peak is that of the largest child so far: an upper bound
+
+
+def test_the_dry_run_of_the_paper_takes_less_than_a_minute_and_a_gigabyte(dry_run):
+    _, seconds, megabytes = dry_run
+    # Processor time, because the tests share the machine.
+    assert seconds < 60
+    assert megabytes < 1000
+
+
+def test_the_dry_run_of_the_paper_plans_every_cell_of_the_grid(dry_run):
+    planned, _, _ = dry_run
     plan = Plan("paper")
     unnormalised = [cell for cell in plan.cells if not plan.normalised(*cell[:2])]
     chunks = 0

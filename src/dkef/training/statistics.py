@@ -5,8 +5,8 @@
 All five statistics are means over rows, so those of blocks merge exactly.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -20,9 +20,18 @@ from dkef.models.kernels import derivatives, kernel_matrix
 from dkef.models.protocol import Array
 from dkef.training.kef_variables import Regularisers
 
-# At m = 300 the factor takes 0.5 ms on one thread. On more, the threads of BLAS wait for each other (half a second on a
-# busy machine), and then go on spinning on the cores that the next TensorFlow call needs.
-on_one_thread = ThreadpoolController().wrap(limits=1, user_api="blas")
+BLAS = ThreadpoolController()
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def on_one_thread(function: Function) -> Function:
+    """The function with BLAS bound to one thread.
+
+    At m = 300 the factor takes 0.5 ms on one thread. On more, the threads wait for each other (half a second on a busy
+    machine), and then go on spinning on the cores that the next TensorFlow call needs.
+    """
+    bound: Function = BLAS.wrap(limits=1, user_api="blas")(function)
+    return bound
 
 
 class Statistics(NamedTuple):

@@ -63,6 +63,7 @@ CASES: list[tuple[Callable[[Path], Any], bytes]] = [
     (read_metrics, b'"data\nset",b\n1,2\n'),  # a column's name of two lines
     (lambda path: gather([path]), HEADER + b"ring,gaussian,0,no_such_metric,1,1,ok,a,b\n"),
     (lambda path: gather([path]), HEADER + b"ring,gaussian,x,score_loss,1,1,ok,a,b\n"),
+    (lambda path: gather([path]), HEADER + b"ring,gaussian,0,score_loss,!!python/object:os.system,1,ok,a,b\n"),
     (read_trace, b"a,b\n1,2\n3,4,5,6\n"),
     (read_benchmark, b"[1]"),
     (read_benchmark, b"\xff"),

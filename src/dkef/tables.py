@@ -35,8 +35,8 @@ def read_table(path: Path, columns: Sequence[str], numbers: Sequence[str] = ()) 
         raise DkefError(f"{path} has the columns {found}; expected are {', '.join(columns)}")
     try:
         return table.assign(**{name: as_numbers(table[name]) for name in numbers})
-    except ValueError as error:
-        raise DkefError(f"{path} has text for a number ({one_line(error)}); {AGAIN}") from None
+    except DkefError as error:
+        raise DkefError(f"{path}: {error}; {AGAIN}") from None
 
 
 def concatenate(
@@ -61,7 +61,10 @@ def concatenate(
 
 def as_numbers(texts: Iterable[str]) -> list[float]:
     """Numbers from their texts, to the last bit, which the parser of pandas does not promise; "" becomes NaN."""
-    return [float(text) if text else float("nan") for text in texts]
+    try:
+        return [float(text) if text else float("nan") for text in texts]
+    except ValueError as error:
+        raise DkefError(f"text stands where a number is needed ({one_line(error)})") from None
 
 
 def _cell(value: Any) -> str:

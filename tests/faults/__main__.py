@@ -119,9 +119,9 @@ def main() -> None:
             outcome = outcome_of(run)
             rows.append(f"| {fault} | {tries} | {' '.join(outcome.split())[:300]} |")
             print(f"{fault}: {tries} times, {time.monotonic() - start:.0f} s, {outcome}", flush=True)
-    table = "\n".join(["| fault | times tried | after resuming |", "|---|---|---|", *rows]) + "\n"
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(table)
+            table = "\n".join(["| fault | times tried | after resuming |", "|---|---|---|", *rows]) + "\n"
+            REPORT.parent.mkdir(exist_ok=True)
+            REPORT.write_text(table)
     print(table)
     sys.exit(any("FAILED" in row for row in rows))
 

@@ -45,7 +45,7 @@ def call(*words: object) -> None:
 def jobs(model: Path, folder: Path, config: dict = CONFIG, threads: int = 1) -> Path:
     """What the workflow runs: pilot, every chunk, merge."""
     text = json.dumps(config)
-    common = ("--config", text, "--model", model, "--threads", threads)
+    common = ("--config", text, "--model", model, "--threads", threads, "--proposal", folder / "proposal.h5")
     call("pilot", *common, "--out", folder / "pilot.json")
     files = {"variance": [], "bound_z": [], "z": []}
     for stage, chunks in (("variance", 2), ("bound_z", 2), ("z", 3)):
@@ -84,7 +84,9 @@ def test_files_are_identical_whatever_the_number_of_threads(model, tmp_path):
 def test_a_chunk_job_needs_no_sample_counts(model, tmp_path):
     reads = {key: CONFIG["normaliser"][key] for key in ("proposal", "pilot_samples", "chunk_samples")}
     text = json.dumps(CONFIG | {"normaliser": reads})
-    call("chunk", "--config", text, "--model", model, "--stage", "z", "--chunk", "0001", "--out", tmp_path / "c.json")
+    common = ("--config", text, "--model", model, "--proposal", tmp_path / "proposal.h5")
+    call("pilot", *common, "--out", tmp_path / "pilot.json")
+    call("chunk", *common, "--stage", "z", "--chunk", "0001", "--out", tmp_path / "c.json")
     assert json.loads((tmp_path / "c.json").read_text())["chunk"] == 1
 
 

@@ -1,8 +1,10 @@
-"""Stage `normalise`: log Z of one unnormalised model by importance sampling from q0, with its bias bounded.
+"""Stage `normalise`: log Z of one unnormalised model by importance sampling, with its bias bounded.
 
 The workflow calls pilot, chunk and merge (one job each) or target (one job). A person calls run:
 
     python -m dkef.normalise run --model results/.../model.h5 --samples 1e9 --threads 2
+    python -m dkef.normalise run --model results/.../model.h5 --data data/processed/.../seed0.h5 --proposal mixture \\
+        --samples 1e6 --threads 2
 
 Finished chunks are kept beside the model; a run that was stopped goes on where it was and ends with the same numbers.
 """
@@ -13,11 +15,17 @@ import logging
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from dkef.data.splits import read_splits
 from dkef.errors import DkefError, run_stage
 from dkef.files import write_json
 from dkef.models.kef_parameters import KefParameters
-from dkef.models.storage import load_model, read_record
+from dkef.models.protocol import Array, DensityModel
+from dkef.models.storage import load_model, load_own_model
+from dkef.normaliser.choice import CheapestRun
 from dkef.normaliser.chunks import ChunkRun, parameters_digest
+from dkef.normaliser.proposals import Q0, Name, fit_proposal, read_proposal, write_proposal
 from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES
 from dkef.provenance import config_digest
@@ -26,26 +34,42 @@ from dkef.typed import typed
 log = logging.getLogger("dkef.normalise")
 
 
-def read_parameters(path: Path, trusted: tuple[str, ...] = ()) -> KefParameters:
+def read_parameters(model: DensityModel, path: Path) -> KefParameters:
     """The parameters of an unnormalised model; one sentence for any other file."""
-    model = load_model(path, trusted)
     parameters = getattr(model, "parameters", None)
     if model.normalised or not isinstance(parameters, KefParameters):
         raise DkefError(f"{path} holds a {type(model).__name__}, which needs no log Z from this stage")
     return parameters
 
 
+def settings_of(config: dict[str, Any]) -> Normaliser:
+    return typed(Normaliser, config["normaliser"], lambda _: "--config", "normaliser")
+
+
+def name_of(config: dict[str, Any]) -> Name:
+    return config["dataset"], config["model"], config["seed"]
+
+
 def workflow_run(args: argparse.Namespace) -> ChunkRun:
-    """The run of a workflow's job, from its canonical configuration."""
+    """The run of a workflow's job, from its canonical configuration and the proposal that the pilot left."""
     config = json.loads(args.config)
-    settings = typed(Normaliser, config["normaliser"], lambda _: "--config", "normaliser")
-    # Trained by this same workflow from a configuration its user chose, so the package of its class is trusted.
-    package = str(read_record(args.model)["class"]).partition(".")[0]
-    name = (config["dataset"], config["model"], config["seed"])
-    return ChunkRun(read_parameters(args.model, (package,)), settings, name, args.threads, log)
+    parameters = read_parameters(load_own_model(args.model), args.model)
+    return ChunkRun(
+        parameters, settings_of(config), name_of(config), args.threads, log, read_proposal(args.proposal)
+    )  # fmt: skip
+
+
+def training_rows(path: Path | None) -> Array | None:
+    return None if path is None else read_splits(path).train
 
 
 def pilot(args: argparse.Namespace) -> None:
+    config = json.loads(args.config)
+    settings, name = settings_of(config), name_of(config)
+    parameters = read_parameters(load_own_model(args.model), args.model)
+    rows = training_rows(args.data)
+    with threadpool_limits(1, user_api="blas"):
+        write_proposal(args.proposal, fit_proposal(settings.proposal, parameters, rows, settings, name, log.info))
     write_json(args.out, workflow_run(args).pilot())
 
 
@@ -59,7 +83,28 @@ def merge(args: argparse.Namespace) -> None:
 
 
 def target(args: argparse.Namespace) -> None:
-    conclude(args.out, workflow_run(args).in_folder(args.folder) | digest_of(args))
+    config = json.loads(args.config)
+    parameters = read_parameters(load_own_model(args.model), args.model)
+    record = estimate_in(
+        args.folder, parameters, training_rows(args.data), settings_of(config), name_of(config), args.threads
+    )  # fmt: skip
+    conclude(args.out, record | digest_of(args))
+
+
+def estimate_in(
+    folder: Path, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name, threads: int
+) -> dict[str, Any]:
+    """The whole estimate with its files in a folder; what is finished there is not done again."""
+    with threadpool_limits(1, user_api="blas"):
+        if settings.proposal == "cheapest":
+            return CheapestRun(parameters, rows, settings, name, threads, log).in_folder(folder)
+        proposal = Q0
+        if settings.proposal != "q0":
+            file = folder / f"{settings.proposal}.h5"
+            if not file.exists():
+                write_proposal(file, fit_proposal(settings.proposal, parameters, rows, settings, name, log.info))
+            proposal = read_proposal(file)
+        return ChunkRun(parameters, settings, name, threads, log, proposal).in_folder(folder)
 
 
 def digest_of(args: argparse.Namespace) -> dict[str, str]:
@@ -69,15 +114,15 @@ def digest_of(args: argparse.Namespace) -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> None:
     settings = Normaliser(
-        samples=args.samples, bound_samples=args.bound_samples or max(args.samples // 10, 1),
+        proposal=args.proposal, samples=args.samples, bound_samples=args.bound_samples or max(args.samples // 10, 1),
         pilot_samples=args.pilot_samples or min(args.samples, 10_000_000),
-        chunk_samples=min(args.chunk_samples, args.samples), tolerance=args.tolerance,
+        chunk_samples=min(args.chunk_samples, args.samples), tolerance=args.tolerance, percentile=args.percentile,
     )  # fmt: skip
-    parameters = read_parameters(args.model)
-    estimate = ChunkRun(parameters, settings, ("file", parameters_digest(parameters)), args.threads, log)
+    parameters = read_parameters(load_model(args.model), args.model)
     folder = args.folder or args.model.with_name("normalise")
+    name = ("file", parameters_digest(parameters))
     try:
-        record = estimate.in_folder(folder)
+        record = estimate_in(folder, parameters, training_rows(args.data), settings, name, args.threads)
     except KeyboardInterrupt:
         raise DkefError(f"stopped; what is finished is in {folder}, and the same command goes on from there") from None
     conclude(args.out or args.model.with_name("log_z.json"), record)
@@ -88,8 +133,8 @@ def conclude(path: Path, record: dict[str, Any]) -> None:
     write_json(path, record)
     bias = record["log_z_bias_bound"]
     log.info(
-        "log Z = %.6f, standard error %.2g, bias %s, effective sample size %.4g of %.4g; %s",
-        record["log_z"], record["log_z_stderr"],
+        "log Z = %.6f from %s, standard error %.2g, bias %s, effective sample size %.4g of %.4g; %s",
+        record["log_z"], record["proposal"], record["log_z_stderr"],
         f"at most {bias:.2g}" if bias is not None else f"not bounded ({record['bound_condition']})",
         record["effective_sample_size"], record["samples"], record["status"],
     )  # fmt: skip
@@ -124,22 +169,39 @@ def parser() -> argparse.ArgumentParser:
             sub.add_argument("--out", type=Path, required=True, help="JSON file to write")
         return sub
 
-    command(pilot, "s and rho of the bias bound, from two samples of their own")
+    sub = command(pilot, "the proposal; s and rho of the bias bound, from two samples of their own")
+    _add_data_option(sub)
+    sub.add_argument("--proposal", type=Path, required=True, help="HDF5 file to write: what chunk jobs sample from")
     sub = command(chunk, "moments of the importance weights over one numbered chunk")
+    sub.add_argument("--proposal", type=Path, required=True, help="from the pilot")
     sub.add_argument("--stage", choices=LONG_STAGES, required=True, help="which of the disjoint streams")
     sub.add_argument("--chunk", type=int, required=True, help="number of the chunk, from 0")
     sub = command(merge, "log Z and its bias bound from finished chunks")
     sub.add_argument("--pilot", type=Path, required=True, help="pilot.json")
+    sub.add_argument("--proposal", type=Path, required=True, help="from the pilot")
     for stage in LONG_STAGES:
         option = "--" + stage.replace("_", "-")
         sub.add_argument(option, type=Path, nargs="+", required=True, help=f"chunk files of stage {stage}")
     sub = command(target, "all of it in one job that stops once the bound is below normaliser.tolerance")
     sub.add_argument("--folder", type=Path, required=True, help="where chunk files are kept")
+    _add_data_option(sub)
     _add_run_options(command(run, "all of it for one model file, resumable", from_workflow=False))
     return top
 
 
+def _add_data_option(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument(
+        "--data", type=Path, help="splits, from the preprocess stage; all proposals but q0 need the training rows"
+    )
+
+
 def _add_run_options(sub: argparse.ArgumentParser) -> None:
+    _add_data_option(sub)
+    sub.add_argument(
+        "--proposal", choices=("q0", "mixture", "annealed", "cheapest"), default="q0",
+        help="what to sample from; cheapest needs a tolerance (default: q0)",
+    )  # fmt: skip
+    sub.add_argument("--percentile", type=float, default=40.0, help="of the weights, for s of the bound (default: 40)")
     sub.add_argument("--samples", type=whole_number, default=10**9, help="behind the reported log Z (default: 1e9)")
     sub.add_argument(
         "--bound-samples",

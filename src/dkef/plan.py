@@ -205,13 +205,19 @@ class Plan:
         return canonical(_name(dataset, model, seed) | reads)
 
     def normalise_slice(self, dataset: str, model: str, seed: int) -> str:
-        return canonical(_name(dataset, model, seed) | {"normaliser": plain(self.cell(dataset, model).normaliser)})
+        return canonical(_name(dataset, model, seed) | {"normaliser": self._normaliser(dataset, model)})
 
     def chunk_slice(self, dataset: str, model: str, seed: int) -> str:
         """As `normalise_slice`, less the number of samples: raising it leaves the finished chunks valid."""
-        settings = plain(self.cell(dataset, model).normaliser)
+        settings = self._normaliser(dataset, model)
         reads = {key: value for key, value in settings.items() if key not in ("samples", "bound_samples", "tolerance")}
         return canonical(_name(dataset, model, seed) | {"normaliser": reads})
+
+    def _normaliser(self, dataset: str, model: str) -> dict[str, Any]:
+        """The settings that the chosen proposal reads."""
+        settings = self.cell(dataset, model).normaliser
+        unread = {"q0": {"cover", "annealing"}, "mixture": {"annealing"}}.get(settings.proposal, set())
+        return {key: value for key, value in plain(settings).items() if key not in unread}
 
     def compare_slice(self, dataset: str, model: str, seed: int) -> str:
         reads = {

@@ -11,7 +11,7 @@ import pytest
 from dkef.errors import DkefError
 from dkef.models.kef import KefModel, density_jet
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
-from dkef.models.langevin import density_and_score
+from dkef.models.langevin import ScoreField
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, write_model
 from dkef.streams import rng_for
@@ -28,12 +28,12 @@ def test_score_and_curvature_equal_reverse_differentiation_and_its_finite_differ
     parameters = mixture(kind, depth)
     x = example_points()
     ours = KefModel(parameters).evaluate(x)
-    log_p, score = density_and_score(parameters, x)
+    log_p, score = ScoreField(parameters)(x)
     np.testing.assert_allclose(ours.log_density, log_p, rtol=0, atol=1e-12)
     np.testing.assert_allclose(ours.score, score, rtol=0, atol=1e-12)
     h = 2e-4  # error h^4 times the sixth derivative of log q0 near its kink, |u|^(beta - 6)
     for d in range(3):
-        shifted = [density_and_score(parameters, x + j * h * np.eye(3)[d])[1][:, d] for j in (-2, -1, 1, 2)]
+        shifted = [ScoreField(parameters)(x + j * h * np.eye(3)[d])[1][:, d] for j in (-2, -1, 1, 2)]
         slope = (shifted[0] - 8 * shifted[1] + 8 * shifted[2] - shifted[3]) / (12 * h)
         np.testing.assert_allclose(ours.curvature[:, d], slope, rtol=1e-7, atol=1e-8)
 

@@ -13,6 +13,7 @@ from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.chunks import ChunkRun, clock
 from dkef.normaliser.estimate import estimate
 from dkef.normaliser.settings import Normaliser
+from dkef.normaliser.weights import Q0Weights
 from tests.normaliser.examples import random_kef
 
 NAME = ("toy", "dkef", 0)
@@ -38,7 +39,7 @@ class CountingRun(ChunkRun):
 
 
 def test_a_folder_of_chunks_gives_the_estimate_in_memory(tmp_path):
-    assert CountingRun().in_folder(tmp_path) == estimate(random_kef(), SETTINGS, NAME)
+    assert CountingRun().in_folder(tmp_path) == estimate("q0", Q0Weights(random_kef(), *NAME), SETTINGS)
 
 
 def test_going_from_three_chunks_to_five_computes_exactly_two(tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,17 +11,26 @@ from scipy.special import gammaln, logsumexp
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.estimate import Pilot, Stages, conclude, estimate, run_pilot
 from dkef.normaliser.moments import Moments
+from dkef.normaliser.pareto import TAIL
 from dkef.normaliser.settings import Normaliser
-from dkef.normaliser.weights import SPAN, Q0Weights
+from dkef.normaliser.weights import SPAN, Halves, Q0Weights
 from tests.normaliser.examples import log_moment, random_kef
 
 SEEDS = 20
 SMALL = Normaliser(samples=40_000, bound_samples=20_000, pilot_samples=20_000, chunk_samples=20_000)
 
 
+def whole(halves: Halves) -> Moments:
+    return Moments.merge(halves)
+
+
+def estimate_from_q0(parameters: KefParameters, settings: Normaliser, *name: str | int) -> dict[str, Any]:
+    return estimate("q0", Q0Weights(parameters, *name), settings)
+
+
 def standard_scores(parameters: list[KefParameters], log_z: list[float], samples: int = 40_000) -> np.ndarray:
     """(estimate - truth) / standard error, one model and stream a seed."""
-    moments = [Q0Weights(p, "score", seed).moments("z", 0, samples) for seed, p in enumerate(parameters)]
+    moments = [whole(Q0Weights(p, "score", seed).moments("z", 0, samples)) for seed, p in enumerate(parameters)]
     return np.array([(m.log_mean - truth) / m.stderr for m, truth in zip(moments, log_z, strict=True)])
 
 
@@ -37,7 +47,7 @@ def gaussian_q0(d: int, sigma: float) -> BaseMeasure:
 def test_alpha_zero_gives_the_normaliser_of_q0():
     parameters = random_kef(d=4)
     nothing = replace(parameters, alpha=np.zeros_like(parameters.alpha))
-    record = estimate(nothing, SMALL, ("zero",))
+    record = estimate_from_q0(nothing, SMALL, "zero")
     assert record["log_z"] == pytest.approx(parameters.q0.log_normaliser(), abs=1e-12)
     assert record["log_z_stderr"] == 0
     assert record["effective_sample_size"] == pytest.approx(40_000)
@@ -87,7 +97,7 @@ def test_the_number_of_threads_changes_nothing():
 
 def test_moments_are_those_of_the_weights():
     weights = Q0Weights(random_kef(), "same")
-    log_r, moments = weights.log_r("z", 1, 20_001), weights.moments("z", 1, 20_001)
+    log_r, moments = weights.log_r("z", 1, 20_001), whole(weights.moments("z", 1, 20_001))
     assert moments.count == 20_001
     assert moments.log_mean == pytest.approx(logsumexp(log_r) - math.log(20_001), abs=1e-12)
     assert moments.log_variance == pytest.approx(math.log(np.exp(log_r).var(ddof=1)), abs=1e-11)
@@ -104,14 +114,14 @@ def test_pilot_finds_the_40th_percentile_and_a_rho_just_above():
 
 def test_bound_of_the_record_covers_the_error_of_a_good_estimate():
     parameters = random_kef(seed=1)
-    record = estimate(parameters, SMALL, ("good",))
+    record = estimate_from_q0(parameters, SMALL, "good")
     assert record["bound_condition"] == "ok"
     assert 0 < record["log_z_bias_bound"] < 0.01
     assert abs(record["log_z"] - log_moment(parameters)) < 5 * record["log_z_stderr"]
 
 
 def test_linear_kernels_give_log_z_but_no_bound():
-    record = estimate(random_kef(kind="linear", alpha_scale=0.02), SMALL, ("linear",))
+    record = estimate_from_q0(random_kef(kind="linear", alpha_scale=0.02), SMALL, "linear")
     assert math.isfinite(record["log_z"])
     assert record["log_z_bias_bound"] is None
     assert record["bound_condition"] == "linear kernels have no lower bound"
@@ -121,10 +131,23 @@ def test_linear_kernels_give_log_z_but_no_bound():
 def test_an_estimate_that_few_samples_carry_is_not_trusted_and_has_no_bound(d, tau, height):
     bump = Component("gaussian", 1.0, tau, ())  # a peak that q0 hits a few times at most
     parameters = KefParameters(np.array([height]), np.zeros((1, d)), (bump,), gaussian_q0(d, 1.0))
-    record = estimate(parameters, replace(SMALL, samples=200_000, bound_samples=200_000), ("peak",))
+    record = estimate_from_q0(parameters, replace(SMALL, samples=200_000, bound_samples=200_000), "peak")
     assert record["status"].startswith("untrusted: ")
     assert record["log_z_bias_bound"] is None
     assert "rests on few samples" in record["bound_condition"]
+
+
+def heavy(k: float) -> tuple[float, ...]:
+    """Logs of the largest of 2000 weights with the tail index k: quantiles of the Pareto law."""
+    return tuple(-k * np.log((np.arange(TAIL + 1) + 0.5) / 2000))
+
+
+def stages(
+    variance: Moments | None = None, bound_z: Moments | None = None, z: Moments | None = None,
+    second: Moments | None = None,
+) -> Stages:  # fmt: skip
+    fine = moments(0, 1)
+    return Stages(variance or fine, bound_z or fine, (z or fine, second or z or fine))
 
 
 def moments(log_mean: float, relative_spread: float, n: int = 1000) -> Moments:
@@ -134,20 +157,26 @@ def moments(log_mean: float, relative_spread: float, n: int = 1000) -> Moments:
 @pytest.mark.parametrize(
     ("stages", "reason"),
     [
-        (Stages(moments(0, 1), moments(0, 1), moments(0, 10)), "effective sample size 9.9 of 1e+03"),
-        (Stages(moments(0, 1), moments(0.5, 1), moments(0, 1)), "bound_z run differs by 0.5 nats"),
-        (Stages(moments(-0.5, 1), moments(0, 1), moments(0, 1)), "variance run differs by 0.5 nats"),
+        (stages(z=moments(0, 10)), "effective sample size 19.8 of 2e+03"),
+        (stages(bound_z=moments(0.5, 1)), "bound_z run differs by 0.5 nats"),
+        (stages(variance=moments(-0.5, 1)), "variance run differs by 0.5 nats"),
         (
-            Stages(moments(0, 1), moments(0, 1), replace(moments(0, 1), log_max=math.log(40))),
-            "one sample makes 0.04 of Z and 80% of the sum of squares",
+            stages(z=replace(moments(0, 1), log_max=math.log(40))),
+            "one sample makes 0.02 of Z and 40% of the sum of squares",
         ),
+        (stages(z=moments(0, 1), second=moments(0.4, 1)), "two halves differ by 0.4 nats"),
+        (stages(z=replace(moments(0, 1), largest=heavy(1.0))), "the tail index"),
     ],
 )
 def test_each_doubt_is_told_in_words(stages, reason):
-    assert reason in conclude(Pilot(-5.0, -1.0, 0.4), stages, "samples")["status"]
+    assert reason in conclude("q0", Pilot(-5.0, -1.0, 0.4), stages, "samples")["status"]
 
 
 def test_agreement_leaves_no_doubt():
-    fine = moments(0, 1)
-    record = conclude(Pilot(-5.0, -1.0, 0.4), Stages(fine, fine, fine), "samples")
+    record = conclude("q0", Pilot(-5.0, -1.0, 0.4), stages(), "samples", {"mixture": moments(0.01, 1)})
     assert (record["status"], record["bound_condition"]) == ("ok", "ok")
+
+
+def test_an_estimate_from_another_proposal_that_differs_is_told():
+    record = conclude("q0", Pilot(-5.0, -1.0, 0.4), stages(), "samples", {"mixture": moments(1.0, 1)})
+    assert "estimate from mixture differs by 1 nats" in record["status"]

@@ -75,13 +75,28 @@ def normaliser_of(wildcards):
     return plan.cell(wildcards.dataset, wildcards.model).normaliser
 
 
+def proposal_inputs(wildcards):
+    """The training rows, where the proposal is built around them."""
+    if normaliser_of(wildcards).proposal == "q0":
+        return {}
+    return {"data": "data/processed/{dataset}/seed{seed}.h5".format(**wildcards)}
+
+
+def data_option(wildcards, input):
+    return f"--data {input.data}" if "data" in input.keys() else ""
+
+
 def normalise_inputs(wildcards):
-    """Pilot and numbered chunks; none where one job samples until a target is met."""
+    """Pilot and numbered chunks; the rows where one job samples until a target is met."""
     settings = normaliser_of(wildcards)
     if settings.tolerance is not None:
-        return {}
+        return proposal_inputs(wildcards)
     pattern = cell("normalise/{stage}/chunk{chunk:04d}.json")
-    return {"pilot": cell("normalise/pilot.json").format(**wildcards)} | {
+    files = {
+        "pilot": cell("normalise/pilot.json").format(**wildcards),
+        "proposal": cell("normalise/proposal.h5").format(**wildcards),
+    }
+    return files | {
         stage: [
             pattern.format(**wildcards, stage=stage, chunk=chunk)
             for chunk in range(settings.chunks(stage))
@@ -94,9 +109,9 @@ def normalise_command(wildcards, input):
     """The verb of `python -m dkef.normalise`, and the files it reads or keeps."""
     if normaliser_of(wildcards).tolerance is not None:
         folder = cell("normalise").format(**wildcards)
-        return f"target --folder {folder}"
+        return f"target --folder {folder} {data_option(wildcards, input)}"
     return (
-        f"merge --pilot {input.pilot} --variance {input.variance}"
+        f"merge --pilot {input.pilot} --proposal {input.proposal} --variance {input.variance}"
         f" --bound-z {input.bound_z} --z {input.z}"
     )
 

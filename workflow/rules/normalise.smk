@@ -4,10 +4,12 @@
 
 rule normalise_pilot:
     input:
+        unpack(proposal_inputs),
         model=cell("model.h5"),
         code=code_of("dkef.normalise"),
     output:
-        cell("normalise/pilot.json"),
+        pilot=cell("normalise/pilot.json"),
+        proposal=cell("normalise/proposal.h5"),
     log:
         cell("normalise/pilot.log"),
     benchmark:
@@ -20,9 +22,11 @@ rule normalise_pilot:
         runtime="1h",
     params:
         config=chunk_config,
+        data=data_option,
     shell:
         "python -m dkef.normalise pilot --config {params.config:q} --model {input.model}"
-        " --threads {threads} --out {output} > {log} 2>&1"
+        " {params.data} --threads {threads} --proposal {output.proposal}"
+        " --out {output.pilot} > {log} 2>&1"
 
 
 rule normalise_chunk:
@@ -30,7 +34,7 @@ rule normalise_chunk:
         model=cell("model.h5"),
         # The pilot stands behind the same code: with its name instead of those of twenty files, for thousands of
         # jobs, the paper's graph takes a sixth less time and memory.
-        pilot=cell("normalise/pilot.json"),
+        proposal=cell("normalise/proposal.h5"),
     output:
         cell("normalise/{stage}/chunk{chunk}.json"),
     log:
@@ -49,6 +53,7 @@ rule normalise_chunk:
         config=chunk_config,
     shell:
         "python -m dkef.normalise chunk --config {params.config:q} --model {input.model}"
+        " --proposal {input.proposal}"
         " --stage {wildcards.stage} --chunk {wildcards.chunk} --threads {threads}"
         " --out {output} > {log} 2>&1"
 

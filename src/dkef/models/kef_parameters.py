@@ -57,7 +57,10 @@ class Component:
 
     def kernel(self, x: Array, y: Array) -> Array:
         """rho kappa(phi(x), phi(y)) for x [n, d], y [m, d]; returns [n, m]."""
-        phi_x, phi_y = self.features(x), self.features(y)
+        return self.kernel_of_features(self.features(x), self.features(y))
+
+    def kernel_of_features(self, phi_x: Array, phi_y: Array) -> Array:
+        """rho kappa(phi_x, phi_y) for features phi_x [n, w], phi_y [m, w]; returns [n, m]."""
         if self.kind == "linear":
             products: Array = self.rho * (phi_x @ phi_y.T)
             return products
@@ -77,6 +80,19 @@ class BaseMeasure:
     def log_density(self, x: Array) -> Array:
         log_q: Array = -(np.abs(x - self.mu) ** self.beta / (2 * self.sigma**2)).sum(axis=1)
         return log_q
+
+    def score(self, x: Array) -> Array:
+        """Gradient of log q0 at x [n, d]; returns [n, d]."""
+        u = x - self.mu
+        gradient: Array = -self.beta * np.sign(u) * np.abs(u) ** (self.beta - 1) / (2 * self.sigma**2)
+        return gradient
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """n independent draws, [n, d]: |x_d - mu_d|^beta_d / (2 sigma_d^2) has the Gamma law of shape 1 / beta_d."""
+        gamma = rng.standard_gamma(1 / self.beta, size=(n, len(self.mu)))
+        sign = rng.integers(2, size=gamma.shape) * 2 - 1
+        draws: Array = self.mu + sign * (2 * self.sigma**2 * gamma) ** (1 / self.beta)
+        return draws
 
     def log_normaliser(self) -> float:
         """log of the integral of q0: sum_d log[2 (2 sigma_d^2)^(1/beta_d) Gamma(1 + 1/beta_d)]."""

@@ -117,12 +117,14 @@ def log_z_from_q0(model: DensityModel, samples: int, bench: Workbench) -> LogZ:
     from dkef.models.kef import KefModel
     from dkef.normaliser.estimate import estimate
     from dkef.normaliser.settings import Normaliser
+    from dkef.normaliser.weights import Q0Weights
 
     if not isinstance(model, KefModel):
         raise DkefError(f"{bench.model}: nothing here knows how to normalise a {type(model).__name__}")
     fifth, tenth = max(samples // 5, 2), max(samples // 10, 1)
     settings = Normaliser(samples=samples, bound_samples=fifth, pilot_samples=tenth, chunk_samples=fifth)
-    found = estimate(model.parameters, settings, (bench.dataset, bench.model, bench.seed), bench.threads)
+    weights = Q0Weights(model.parameters, bench.dataset, bench.model, bench.seed)
+    found = estimate("q0", weights, settings, bench.threads)
     bias = found["log_z_bias_bound"]
     log_z = LogZ(found["log_z"], found["log_z_stderr"], math.nan if bias is None else bias, found["status"])
     bench.log.info("%s: log Z %.5f +- %.1g, bias at most %.1g, %s", bench.model, *log_z)

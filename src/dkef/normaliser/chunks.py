@@ -2,22 +2,25 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dkef.errors import DkefError
 from dkef.files import read_json, write_json
 from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
-from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, run_pilot
+from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, own_doubts, run_pilot
 from dkef.normaliser.moments import Moments
+from dkef.normaliser.proposals import Q0, Name, Proposal, weights_of
 from dkef.normaliser.settings import Normaliser
-from dkef.normaliser.weights import LONG_STAGES, Q0Weights
+from dkef.normaliser.weights import LONG_STAGES, Halves
 from dkef.provenance import array_digest, canonical, config_digest
 
 _REPORT_SECONDS = 20.0
+_NO_OTHERS: Mapping[str, Moments] = MappingProxyType({})
 
 
 def parameters_digest(parameters: KefParameters) -> str:
@@ -75,62 +78,72 @@ class ChunkRun:
         self,
         parameters: KefParameters,
         settings: Normaliser,
-        name: tuple[str | int, ...],
+        name: Name,
         threads: int,
         log: logging.Logger,
+        proposal: Proposal = Q0,
     ) -> None:
-        self.weights = Q0Weights(parameters, *name)
-        self.settings, self.threads, self.log = settings, threads, log
-        self.identity = {"name": list(name), "parameters": parameters_digest(parameters)}
+        self.weights = weights_of(proposal, parameters, name)
+        self.settings, self.threads, self.log, self.kind = settings, threads, log, proposal.kind
+        self.identity = {
+            "name": list(name), "parameters": parameters_digest(parameters), "proposal": proposal.digest
+        }  # fmt: skip
 
     def pilot(self) -> dict[str, Any]:
         """The record of pilot.json."""
         samples = self.settings.pilot_samples
         self.log.info("pilot: twice %.3g samples", samples)
-        return self.identity | {"samples": samples} | asdict(run_pilot(self.weights, samples, self.threads))
+        pilot = run_pilot(self.weights, samples, self.threads, self.settings.percentile)
+        return self.identity | {"samples": samples, "percentile": self.settings.percentile} | asdict(pilot)
 
     def chunk(self, stage: str, number: int, progress: Progress | None = None) -> dict[str, Any]:
         """The record of one chunk file."""
         samples = self.settings.chunk_samples
         progress = progress or Progress(samples, self.log)
         listen = progress.chunk(f"{stage} chunk {number}")
-        moments = self.weights.moments(stage, number, samples, self.threads, listen)
-        return self._chunk_identity(stage, number) | moments.record()
+        halves = self.weights.moments(stage, number, samples, self.threads, listen)
+        return self._chunk_identity(stage, number) | {"halves": [half.record() for half in halves]}
 
-    def merge(self, pilot: Path, stages: dict[str, list[Path]], stopped: str = "samples") -> dict[str, Any]:
-        """The record of log_z.json from finished files."""
+    def merge(
+        self, pilot: Path, stages: dict[str, list[Path]], stopped: str = "samples",
+        others: Mapping[str, Moments] = _NO_OTHERS,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The record of log_z.json from finished files; `others` are estimates from other proposals."""
         known = {stage: self._merge_stage(stage, paths) for stage, paths in stages.items()}
-        return conclude(self._read_pilot(pilot), Stages(**known), stopped)
+        variance, bound_z = (Moments.merge(known[stage]) for stage in ("variance", "bound_z"))
+        return conclude(self.kind, self._read_pilot(pilot), Stages(variance, bound_z, known["z"]), stopped, others)
 
-    def in_folder(self, folder: Path) -> dict[str, Any]:
+    def in_folder(self, folder: Path, others: Mapping[str, Moments] = _NO_OTHERS) -> dict[str, Any]:
         """The whole estimate with its files in a folder: what is there is used, what is missing is computed.
 
         With a tolerance, all stages grow together by doubling until the bound is below it or the budget is spent.
         The decision looks at the streams of the bound only, so that log Z is not the result of optional stopping.
         """
         pilot_file = folder / "pilot.json"
-        if not self._usable(pilot_file, self.identity | {"samples": self.settings.pilot_samples}):
+        wanted = {"samples": self.settings.pilot_samples, "percentile": self.settings.percentile}
+        if not self._usable(pilot_file, self.identity | wanted):
             write_json(pilot_file, self.pilot())
         pilot = self._read_pilot(pilot_file)
         budget = {stage: self.settings.chunks(stage) for stage in LONG_STAGES}
         for most in _rounds(max(budget.values()), self.settings.tolerance):
             files = self._complete(folder, {stage: min(most, chunks) for stage, chunks in budget.items()})
             if self._tolerance_reached(pilot, files):
-                return self.merge(pilot_file, files, "tolerance")
-        return self.merge(pilot_file, files, "samples" if self.settings.tolerance is None else "budget")
+                return self.merge(pilot_file, files, "tolerance", others)
+        return self.merge(pilot_file, files, "samples" if self.settings.tolerance is None else "budget", others)
 
     def _tolerance_reached(self, pilot: Pilot, files: dict[str, list[Path]]) -> bool:
         if self.settings.tolerance is None:
             return False
-        variance, bound_z = (self._merge_stage(stage, files[stage]) for stage in ("variance", "bound_z"))
+        variance, bound_z = (Moments.merge(self._merge_stage(s, files[s])) for s in ("variance", "bound_z"))
         n = len(files["z"]) * self.settings.chunk_samples
         try:
             found = bound(pilot, variance, bound_z, n)
         except BoundError as failure:
             self.log.info("%.3g samples: no bound: %s", n, failure)
             return False
-        self.log.info("%.3g samples: bound %.3g nats", n, found)
-        return found < self.settings.tolerance
+        unsure = own_doubts(variance)
+        self.log.info("%.3g samples: bound %.3g nats%s", n, found, "".join(f"; {doubt}" for doubt in unsure))
+        return found < self.settings.tolerance and not unsure
 
     def _complete(self, folder: Path, counts: dict[str, int]) -> dict[str, list[Path]]:
         """Compute what is missing of the first chunks of each stage; returns all their files."""
@@ -158,17 +171,18 @@ class ChunkRun:
         self._check(path, record, self.identity)
         return Pilot(record["log_a"], record["log_s"], record["rho"])
 
-    def _merge_stage(self, stage: str, paths: Iterable[Path]) -> Moments:
+    def _merge_stage(self, stage: str, paths: Iterable[Path]) -> Halves:
         records = {}
         for path in paths:
             record = read_json(path)
             self._check(path, record, self.identity | {"stage": stage, "count": self.settings.chunk_samples})
             if record["chunk"] in records:
                 raise DkefError(f"{path} holds {stage} chunk {record['chunk']} a second time; give every chunk once")
-            records[record["chunk"]] = Moments.of_record(record)
+            first, second = map(Moments.of_record, record["halves"])
+            records[record["chunk"]] = first, second
         if sorted(records) != list(range(len(records))):
             raise DkefError(f"{stage}: chunks {sorted(records)} have gaps; compute the missing ones")
-        return Moments.merge(records[k] for k in sorted(records))
+        return merge_halves([records[k] for k in sorted(records)])
 
     def _check(self, path: Path, record: dict[str, Any], identity: dict[str, Any]) -> None:
         for key, wanted in identity.items():

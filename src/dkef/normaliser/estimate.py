@@ -1,24 +1,25 @@
 """From moments of importance weights to log Z, its bias bound, and whether to believe either."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError, bias_bound, hoeffding_upper
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.settings import Normaliser
-from dkef.normaliser.weights import LONG_STAGES, Q0Weights
+from dkef.normaliser.weights import LONG_STAGES, Halves, Weights
 
-PERCENTILE = 40.0
 TIE_MARGIN = 0.001  # log s lies this much below the percentile, so that ties do not count as "below"
 
 # An estimate that few samples carry is too small and looks too sure of itself. These limits are conventions.
 LEAST_EFFECTIVE = 100.0  # samples; the relative error of Z is then 10 %
 LARGEST_SQUARE_SHARE = 0.1  # of sum r^2 in one sample: beyond it the variance, and so error and bound, are too small
 DISAGREEMENT = 4.0  # standard errors between independent estimates of Z
+LARGEST_TAIL_INDEX = 0.7  # of the weights: beyond it, sums of any affordable size mislead (see `pareto`)
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,20 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Stages:
-    """Moments of the three long runs, from disjoint streams."""
+    """Moments of the three long runs, from disjoint streams; those of z in two halves."""
 
     variance: Moments
     bound_z: Moments
-    z: Moments
+    z_halves: Halves
+
+    @property
+    def z(self) -> Moments:
+        return Moments.merge(self.z_halves)
 
 
-def run_pilot(weights: Q0Weights, samples: int, threads: int = 1) -> Pilot:
-    """s just under the 40th percentile of one sample of r, rho from a second one by Hoeffding at 0.999."""
-    log_s = float(np.percentile(weights.log_r("percentile", 0, samples, threads), PERCENTILE)) - TIE_MARGIN
+def run_pilot(weights: Weights, samples: int, threads: int = 1, percentile: float = 40.0) -> Pilot:
+    """s just under a percentile of one sample of r, rho from a second one by Hoeffding at 0.999."""
+    log_s = float(np.percentile(weights.log_r("percentile", 0, samples, threads), percentile)) - TIE_MARGIN
     below = int(np.count_nonzero(weights.log_r("hoeffding", 0, samples, threads) <= log_s))
     return Pilot(weights.log_a, log_s, hoeffding_upper(below, samples))
 
@@ -56,24 +61,47 @@ def bound(pilot: Pilot, variance: Moments, bound_z: Moments, n: int) -> float:
     return bias_bound(pilot.log_a, pilot.log_s, pilot.rho, bound_z.log_mean, variance.log_variance, n)
 
 
-def doubts(stages: Stages) -> list[str]:
-    """Reasons not to trust log Z, in words; none where there is no sign of trouble."""
-    z = stages.z
+def own_doubts(moments: Moments) -> list[str]:
+    """Reasons not to trust one mean of weights, in words; none where there is no sign of trouble."""
     found = []
-    if z.effective_sample_size < LEAST_EFFECTIVE:
-        found.append(f"effective sample size {z.effective_sample_size:.3g} of {z.count:.3g}")
-    if z.largest_square_share > LARGEST_SQUARE_SHARE:
+    if moments.effective_sample_size < LEAST_EFFECTIVE:
+        found.append(f"effective sample size {moments.effective_sample_size:.3g} of {moments.count:.3g}")
+    if moments.largest_square_share > LARGEST_SQUARE_SHARE:
         found.append(
-            f"one sample makes {z.largest_share:.2g} of Z and {z.largest_square_share:.0%} of the sum of squares"
+            f"one sample makes {moments.largest_share:.2g} of Z and {moments.largest_square_share:.0%} of the sum of "
+            "squares"
         )
-    for name, other in (("variance", stages.variance), ("bound_z", stages.bound_z)):
-        gap = abs(z.log_mean - other.log_mean)
-        if gap > DISAGREEMENT * math.hypot(z.stderr, other.stderr) + 1e-9:  # rounding of equal weights is no doubt
-            found.append(f"the {name} run differs by {gap:.2g} nats, beyond its standard error")
+    k = moments.tail_index
+    if k is not None and k > LARGEST_TAIL_INDEX:
+        found.append(f"the largest weights have the tail index {k:.2f}, above {LARGEST_TAIL_INDEX}")
     return found
 
 
-def conclude(pilot: Pilot, stages: Stages, stopped: str) -> dict[str, Any]:
+def doubts(stages: Stages, others: Mapping[str, Moments] = MappingProxyType({})) -> list[str]:
+    """Reasons not to trust log Z; `others` are estimates from other proposals that have no doubts of their own."""
+    z = stages.z
+    first, second = stages.z_halves
+    found = own_doubts(z)
+    if (gap := disagreement(first, second)) is not None:
+        found.append(f"its two halves differ by {gap:.2g} nats, beyond their standard errors")
+    runs = {"variance run": stages.variance, "bound_z run": stages.bound_z}
+    runs |= {f"estimate from {name}": moments for name, moments in others.items()}
+    for name, other in runs.items():
+        if (gap := disagreement(z, other)) is not None:
+            found.append(f"the {name} differs by {gap:.2g} nats, beyond its standard error")
+    return found
+
+
+def disagreement(one: Moments, other: Moments) -> float | None:
+    """Difference of two independent estimates of log Z in nats, where it is more than chance."""
+    gap = abs(one.log_mean - other.log_mean)
+    beyond = gap > DISAGREEMENT * math.hypot(one.stderr, other.stderr) + 1e-9  # rounding of equal weights is no doubt
+    return gap if beyond else None
+
+
+def conclude(
+    proposal: str, pilot: Pilot, stages: Stages, stopped: str, others: Mapping[str, Moments] = MappingProxyType({})
+) -> dict[str, Any]:
     """The record of log_z.json."""
     z = stages.z
     bias: float | None = None
@@ -82,14 +110,18 @@ def conclude(pilot: Pilot, stages: Stages, stopped: str) -> dict[str, Any]:
         bias = bound(pilot, stages.variance, stages.bound_z, z.count)
     except BoundError as failure:
         condition = str(failure)
-    reasons = doubts(stages)
+    reasons = doubts(stages, others)
     return {
+        "proposal": proposal,
         "log_z": z.log_mean,
         "log_z_stderr": z.stderr,
         "log_z_bias_bound": bias,
         "bound_condition": condition,
         "effective_sample_size": z.effective_sample_size,
         "largest_weight_share": z.largest_share,
+        "tail_index": z.tail_index,
+        "log_z_halves": [half.log_mean for half in stages.z_halves],
+        "log_z_others": {name: [other.log_mean, other.stderr] for name, other in others.items()},
         "samples": z.count,
         "stopped": stopped,
         "status": f"untrusted: {'; '.join(reasons)}" if reasons else "ok",
@@ -101,15 +133,17 @@ def conclude(pilot: Pilot, stages: Stages, stopped: str) -> dict[str, Any]:
     }
 
 
-def estimate(
-    parameters: KefParameters, settings: Normaliser, name: tuple[str | int, ...], threads: int = 1
-) -> dict[str, Any]:
+def estimate(proposal: str, weights: Weights, settings: Normaliser, threads: int = 1) -> dict[str, Any]:
     """The whole estimate in memory, for sample counts that need no files to resume from; see `conclude`."""
-    weights = Q0Weights(parameters, *name)
-    pilot = run_pilot(weights, settings.pilot_samples, threads)
-    chunks = {stage: range(settings.chunks(stage)) for stage in LONG_STAGES}
-    merged = {
-        stage: Moments.merge(weights.moments(stage, k, settings.chunk_samples, threads) for k in numbers)
-        for stage, numbers in chunks.items()
-    }
-    return conclude(pilot, Stages(**merged), "samples")
+    pilot = run_pilot(weights, settings.pilot_samples, threads, settings.percentile)
+    halves: dict[str, Halves] = {}
+    for stage in LONG_STAGES:
+        chunks = [weights.moments(stage, k, settings.chunk_samples, threads) for k in range(settings.chunks(stage))]
+        halves[stage] = merge_halves(chunks)
+    variance, bound_z = (Moments.merge(halves[stage]) for stage in ("variance", "bound_z"))
+    return conclude(proposal, pilot, Stages(variance, bound_z, halves["z"]), "samples")
+
+
+def merge_halves(chunks: Sequence[Halves]) -> Halves:
+    """Moments of all first halves and of all second ones."""
+    return Moments.merge(first for first, _ in chunks), Moments.merge(second for _, second in chunks)

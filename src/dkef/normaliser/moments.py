@@ -13,6 +13,7 @@ import numpy as np
 
 from dkef.errors import DkefError
 from dkef.models.protocol import Array
+from dkef.normaliser.pareto import TAIL, tail_index
 
 
 def log(x: float) -> float:
@@ -28,6 +29,7 @@ class Moments:
     log_mean: float
     log_m2: float  # log sum (r - mean)^2; -inf where all r are equal
     log_max: float
+    largest: tuple[float, ...] = ()  # logs of the largest weights, in descending order: for the tail index
 
     @classmethod
     def of_weights(cls, log_r: Array) -> Self:
@@ -35,7 +37,8 @@ class Moments:
         top = float(log_r.max())
         r = np.exp(log_r - top)
         mean = r.mean()
-        return cls(len(r), top + math.log(mean), 2 * top + log(((r - mean) ** 2).sum()), top)
+        log_m2 = 2 * top + log(((r - mean) ** 2).sum())
+        return cls(len(r), top + math.log(mean), log_m2, top, _largest(log_r))
 
     @classmethod
     def merge(cls, parts: Iterable["Moments"]) -> Self:
@@ -50,7 +53,9 @@ class Moments:
         within = [math.exp(part.log_m2 - 2 * scale) for part in parts]
         between = [part.count * (m - mean) ** 2 for part, m in zip(parts, means, strict=True)]
         log_max = max(part.log_max for part in parts)
-        return cls(count, scale + math.log(mean), 2 * scale + log(math.fsum(within + between)), log_max)
+        log_m2 = 2 * scale + log(math.fsum(within + between))
+        largest = _largest(np.concatenate([part.largest for part in parts]))
+        return cls(count, scale + math.log(mean), log_m2, log_max, largest)
 
     @property
     def log_variance(self) -> float:
@@ -79,6 +84,11 @@ class Moments:
         return math.exp(2 * self.log_max - self.log_sum_squares)
 
     @property
+    def tail_index(self) -> float | None:
+        """Shape of the Pareto law that the largest r follow (`pareto`); None where there are too few."""
+        return tail_index(np.array(self.largest), self.count)
+
+    @property
     def stderr(self) -> float:
         """Standard error of log mean r, to first order."""
         return math.exp(0.5 * (self.log_variance - math.log(self.count)) - self.log_mean)
@@ -90,6 +100,7 @@ class Moments:
             "log_mean": self.log_mean,
             "log_m2": None if self.log_m2 == -math.inf else self.log_m2,
             "log_max": self.log_max,
+            "largest": list(self.largest),
             "log_sum": math.log(self.count) + self.log_mean,
             "effective_sample_size": self.effective_sample_size,
         }
@@ -97,4 +108,11 @@ class Moments:
     @classmethod
     def of_record(cls, record: Mapping[str, Any]) -> Self:
         log_m2 = record["log_m2"]
-        return cls(record["count"], record["log_mean"], -math.inf if log_m2 is None else log_m2, record["log_max"])
+        log_m2 = -math.inf if log_m2 is None else log_m2
+        return cls(record["count"], record["log_mean"], log_m2, record["log_max"], tuple(record["largest"]))
+
+
+def _largest(log_r: Array) -> tuple[float, ...]:
+    """The largest TAIL + 1 values in descending order: the tail and its threshold."""
+    kept = np.partition(log_r, -TAIL - 1)[-TAIL - 1 :] if len(log_r) > TAIL + 1 else log_r
+    return tuple(np.sort(kept)[::-1].tolist())

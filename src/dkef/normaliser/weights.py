@@ -1,15 +1,17 @@
-"""Importance weights r = p~(y) / q0(y) of samples y from q0, by the million.
+"""Importance weights: independent r with mean Z, by the million.
 
-Sample number i of chunk c of a stage is a fixed function of (model key, stage, c, i). Chunks are cut into spans,
+Weight number i of chunk c of a stage is a fixed function of (model key, stage, c, i). Chunks are cut into spans,
 spans run on threads, and their moments are put together in a fixed order: results are the same for any number of
 threads, and any chunk can be drawn on any machine.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dkef.errors import DkefError
 from dkef.models.kef_parameters import KefParameters
@@ -22,9 +24,11 @@ from dkef.normaliser.vector import BLOCK
 from dkef.streams import stream_key
 
 LONG_STAGES = ("variance", "bound_z", "z")
-STAGES = ("percentile", "hoeffding", *LONG_STAGES)  # disjoint streams, in the order of Appendix D
-SPAN = 1 << 18  # samples a thread takes at once: a fraction of a second, and their f stay in the cache
+STAGES = ("percentile", "hoeffding", *LONG_STAGES, "choice")  # disjoint streams; all but the last as in Appendix D
+SPAN = 1 << 18  # samples of q0 a thread takes at once: a fraction of a second, and their f stay in the cache
 assert SPAN % BLOCK == 0
+
+Halves = tuple[Moments, Moments]
 
 
 @njit
@@ -53,14 +57,50 @@ def _span_x(x, proposal, stream, first):  # type: ignore[no-untyped-def]
             x[start + i] = block[:, i]
 
 
-def _spans(samples: int) -> Iterator[tuple[int, int]]:
-    """(first sample, number of samples) of each span."""
-    for first in range(0, samples, SPAN):
-        yield first, min(SPAN, samples - first)
+class Weights(ABC):
+    """The weights of one model under one proposal: independent r >= a with mean Z."""
+
+    log_a: float | None  # None where r has no lower bound
+    cost: int = 1  # evaluations of p~ behind one r: how proposals are compared, the same on every machine
+    span: int = SPAN  # weights a thread computes at once
+
+    @abstractmethod
+    def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
+        """log r of weights first .. first + count - 1 of a chunk, [count]; first is a multiple of `span`."""
+
+    def log_r(self, stage: str, chunk: int, count: int, threads: int = 1) -> Array:
+        """log r of the first `count` weights of a chunk, [count]."""
+        return np.concatenate(list(self._computed(stage, chunk, count, threads)))
+
+    def moments(
+        self, stage: str, chunk: int, count: int, threads: int = 1, progress: Callable[[int], None] = lambda done: None
+    ) -> Halves:
+        """Moments of r over a chunk of `count` weights, in two halves; `progress` is told how many are done."""
+        halves: tuple[list[Moments], list[Moments]] = ([], [])
+        done = 0
+        for log_r in self._computed(stage, chunk, count, threads):
+            middle = -(-len(log_r) // 2)
+            halves[0].append(Moments.of_weights(log_r[:middle]))
+            if len(log_r) > 1:
+                halves[1].append(Moments.of_weights(log_r[middle:]))
+            done += len(log_r)
+            progress(done)
+        return Moments.merge(halves[0]), Moments.merge(halves[1] or halves[0])
+
+    def _computed(self, stage: str, chunk: int, count: int, threads: int) -> Iterator[Array]:
+        """log r span by span, in order."""
+        spans = [(first, min(self.span, count - first)) for first in range(0, count, self.span)]
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
+            for log_r in pool.map(lambda span: self.span_log_r(stage, chunk, *span), spans):
+                if not np.isfinite(log_r).all():
+                    raise DkefError(
+                        f"{stage} chunk {chunk}: f is not finite at some sample; this model has no usable log Z"
+                    )
+                yield log_r
 
 
-class Q0Weights:
-    """The weights of one model under the proposal q0.
+class Q0Weights(Weights):
+    """r = p~(y) / q0(y) of samples y from q0.
 
     `name` (for example dataset, model and seed) determines the random numbers.
     """
@@ -82,30 +122,9 @@ class Q0Weights:
         _span_x(x, self.proposal, self.stream(stage, chunk), 0)
         return x
 
-    def log_r(self, stage: str, chunk: int, count: int, threads: int = 1) -> Array:
-        """log r of the first `count` samples of a chunk, [count]."""
-        with ThreadPoolExecutor(threads) as pool:
-            parts = pool.map(lambda span: self._log_r(stage, chunk, *span), _spans(count))
-            return np.concatenate(list(parts))
-
-    def moments(
-        self, stage: str, chunk: int, count: int, threads: int = 1, progress: Callable[[int], None] = lambda done: None
-    ) -> Moments:
-        """Moments of r over a chunk of `count` samples; `progress` is told how many are done."""
-        parts: list[Moments] = []
-        done = 0
-        with ThreadPoolExecutor(threads) as pool:
-            for part in pool.map(lambda span: Moments.of_weights(self._log_r(stage, chunk, *span)), _spans(count)):
-                parts.append(part)
-                done += part.count
-                progress(done)
-        return Moments.merge(parts)
-
-    def _log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
+    def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
         f = np.empty(count)
         _span_f(f, self.program, self.proposal, self.stream(stage, chunk), first, workspace(self.program))
-        if not np.isfinite(f).all():
-            raise DkefError(f"{stage} chunk {chunk}: f is not finite at some sample; this model has no usable log Z")
         return f + self.log_offset
 
 

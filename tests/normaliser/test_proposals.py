@@ -1,0 +1,177 @@
+"""log Z by every proposal: unbiased, bounded, reproducible, and chosen by cost."""
+
+import logging
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+
+from dkef.errors import DkefError
+from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
+from dkef.normaliser.bias_bound import bias_bound
+from dkef.normaliser.choice import CheapestRun
+from dkef.normaliser.chunks import ChunkRun
+from dkef.normaliser.estimate import estimate, run_pilot
+from dkef.normaliser.moments import Moments
+from dkef.normaliser.proposals import fit_proposal, read_proposal, weights_of, write_proposal
+from dkef.normaliser.settings import Annealing, CoverSettings, Normaliser
+from tests.normaliser.examples import log_moment, random_kef
+
+LOG = logging.getLogger("test")
+COVER = CoverSettings(widths=[0.5, 1.0, 2.0], clusters=3, pilot_samples=200)
+ANNEALING = Annealing(temperatures=12, steps=1, leapfrog=2, pilot_chains=64)
+SETTINGS = Normaliser(
+    samples=4000, bound_samples=2000, pilot_samples=2000, chunk_samples=1000, cover=COVER, annealing=ANNEALING
+)
+KINDS = ["mixture", "annealed"]
+
+
+def rows_for(parameters: KefParameters) -> np.ndarray:
+    """Rows that are not drawn from the model: what h is built around decides its quality, never its correctness."""
+    d = parameters.z.shape[1]
+    return parameters.q0.mu + 0.8 * np.random.default_rng(0).normal(size=(150, d))
+
+
+def weights_for(kind: str, parameters: KefParameters, *name: str | int):
+    proposal = fit_proposal(kind, parameters, rows_for(parameters), SETTINGS, name)
+    return weights_of(proposal, parameters, name)
+
+
+def standard_scores(kind: str, models: list[KefParameters], truths: list[float], samples: int) -> np.ndarray:
+    scores = []
+    for seed, (parameters, truth) in enumerate(zip(models, truths, strict=True)):
+        moments = Moments.merge(weights_for(kind, parameters, "score", seed).moments("z", 0, samples))
+        scores.append((moments.log_mean - truth) / moments.stderr)
+    return np.array(scores)
+
+
+def assert_standard(scores: np.ndarray) -> None:
+    """20 standard normal scores: none beyond 4 (chance 1e-3), mean square between 0.3 and 2.2 (chance 1e-3)."""
+    assert np.abs(scores).max() < 4
+    assert 0.3 < np.mean(scores**2) < 2.2
+
+
+SAMPLES = {"mixture": 20_000, "annealed": 1500}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("d", [1, 2])
+def test_deep_models_agree_with_quadrature(kind, d):
+    models = [random_kef(seed, d=d, alpha_scale=1.5) for seed in range(20)]
+    assert_standard(standard_scores(kind, models, [log_moment(p) for p in models], SAMPLES[kind]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_gaussian_bump_agrees_with_its_series(kind):
+    """E exp(alpha k) = sum_j alpha^j / j! E k^j, each E k^j a Gaussian integral; as for q0 in test_estimate."""
+    d, sigma, tau, models, truths = 3, 1.2, 0.7, [], []
+    q0 = BaseMeasure(np.zeros(d), np.full(d, sigma), np.full(d, 2.0))
+    for seed in range(20):
+        z = np.random.default_rng(seed).normal(size=(1, d))
+        alpha = 1.5 + 0.1 * seed
+        models.append(KefParameters(np.array([alpha]), z, (Component("gaussian", 1.0, tau, ()),), q0))
+        j = np.arange(60)
+        spread = tau + j * sigma**2
+        log_moments = 0.5 * d * np.log(tau / spread) - j * (z**2).sum() / (2 * spread)
+        series = logsumexp(j * math.log(alpha) - gammaln(j + 1) + log_moments)
+        truths.append(series + d * 0.5 * math.log(2 * math.pi * sigma**2))
+    assert_standard(standard_scores(kind, models, truths, SAMPLES[kind]))
+
+
+@pytest.mark.parametrize(("kind", "n"), [("mixture", 30), ("annealed", 20)])
+def test_the_bound_covers_the_bias_of_small_samples(kind, n):
+    """200 repeats of n weights: log Z - mean log Z^ must not exceed the bound by more than its own standard error."""
+    parameters = random_kef(seed=3, d=2, alpha_scale=3.0)
+    weights = weights_for(kind, parameters, "cover")
+    log_r = weights.log_r("z", 0, 200 * n).reshape(200, n)
+    log_z = logsumexp(log_r, axis=1) - math.log(n)
+    bias = log_moment(parameters) - log_z.mean()
+    pilot = run_pilot(weights, 2000, percentile=30)
+    variance = Moments.merge(weights.moments("variance", 0, 4000))
+    bound = bias_bound(pilot.log_a, pilot.log_s, pilot.rho, log_moment(parameters), variance.log_variance, n)
+    assert bias < bound + 3 * log_z.std() / math.sqrt(200)
+    assert pilot.log_a < log_r.min()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_proposal_comes_back_from_its_file_and_gives_the_same_weights(kind, tmp_path):
+    parameters = random_kef()
+    proposal = fit_proposal(kind, parameters, rows_for(parameters), SETTINGS, ("file",))
+    write_proposal(tmp_path / "p.h5", proposal)
+    again = read_proposal(tmp_path / "p.h5")
+    assert again.digest == proposal.digest
+    one, two = (weights_of(p, parameters, ("file",)).log_r("z", 1, 300) for p in (proposal, again))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_change_nothing(kind):
+    weights = weights_for(kind, random_kef(), "threads")
+    n = weights.span + 77
+    assert weights.moments("z", 0, n, threads=1) == weights.moments("z", 0, n, threads=3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_chunks_in_a_folder_give_the_estimate_in_memory(kind, tmp_path):
+    parameters = random_kef()
+    settings = replace(SETTINGS, proposal=kind, samples=600, bound_samples=400, pilot_samples=300, chunk_samples=200)
+    proposal = fit_proposal(kind, parameters, rows_for(parameters), settings, ("folder",))
+    run = ChunkRun(parameters, settings, ("folder",), 1, LOG, proposal)
+    record = run.in_folder(tmp_path)
+    assert record == estimate(kind, weights_of(proposal, parameters, ("folder",)), settings)
+    assert record["proposal"] == kind
+    other = fit_proposal("q0", parameters, None, settings, ("folder",))
+    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    with pytest.raises(DkefError, match="proposal"):
+        ChunkRun(parameters, settings, ("folder",), 1, LOG, other).merge(tmp_path / "pilot.json", files)
+
+
+def test_rows_are_asked_for_with_a_sentence():
+    with pytest.raises(DkefError, match="--data"):
+        fit_proposal("mixture", random_kef(), None, SETTINGS, ())
+    with pytest.raises(DkefError, match="3 columns, the model 2"):
+        fit_proposal("mixture", random_kef(), np.zeros((10, 3)), SETTINGS, ())
+
+
+# The choice among proposals
+
+TARGET = replace(
+    SETTINGS, proposal="cheapest", samples=4_000_000, bound_samples=2_000_000, pilot_samples=400_000,
+    chunk_samples=100_000, tolerance=0.01, percentile=30.0,
+)  # fmt: skip
+
+
+def peak(d: int, tau: float, height: float) -> KefParameters:
+    """A narrow bump that samples of q0 seldom hit."""
+    q0 = BaseMeasure(np.zeros(d), np.ones(d), np.full(d, 2.0))
+    return KefParameters(np.array([height]), np.zeros((1, d)), (Component("gaussian", 1.0, tau, ()),), q0)
+
+
+def test_q0_is_chosen_where_it_does(tmp_path):
+    parameters = random_kef(seed=1, alpha_scale=0.5)
+    record = CheapestRun(parameters, rows_for(parameters), TARGET, ("easy",), 1, LOG).in_folder(tmp_path)
+    assert (record["proposal"], record["stopped"], record["status"]) == ("q0", "tolerance", "ok")
+    assert record["log_z_bias_bound"] < 0.01
+    assert abs(record["log_z"] - log_moment(parameters)) < 5 * record["log_z_stderr"]
+    assert list(record["log_z_others"]) == ["mixture"]
+    assert not (tmp_path / "annealed").exists()
+
+
+def test_the_mixture_is_chosen_where_q0_misses_the_mass(tmp_path):
+    parameters = peak(8, 0.1, 28.0)
+    rows = 0.08 * np.random.default_rng(1).normal(size=(200, 8))
+    record = CheapestRun(parameters, rows, TARGET, ("hard",), 1, LOG).in_folder(tmp_path)
+    assert (record["proposal"], record["status"]) == ("mixture", "ok")
+    assert record["log_z_bias_bound"] < 0.01
+    again = CheapestRun(parameters, rows, TARGET, ("hard",), 2, LOG).in_folder(tmp_path / "fresh")
+    assert again == record
+    assert CheapestRun(parameters, None, TARGET, ("hard",), 1, LOG).in_folder(tmp_path) == record  # all found there
+
+
+def test_annealing_is_tried_where_the_mixture_lies_elsewhere(tmp_path):
+    parameters = peak(6, 0.05, 15.0)
+    rows = 0.9 + 0.2 * np.random.default_rng(2).normal(size=(200, 6))
+    CheapestRun(parameters, rows, replace(TARGET, samples=200_000), ("away",), 1, LOG).in_folder(tmp_path)
+    assert (tmp_path / "annealed" / "proposal.h5").exists()

@@ -67,6 +67,15 @@ def growing(mem_mb):
     return of_attempt
 
 
+def later(function, *arguments):
+    """A value that is computed for the jobs that need it, because on a cluster each job reads all rules again."""
+
+    def of_job(wildcards):
+        return function(*arguments)
+
+    return of_job
+
+
 def code_of(*modules):
     """Source files behind some modules, relative to this folder where they lie in it."""
     return [os.path.relpath(path) for path in sources_behind(*modules)]

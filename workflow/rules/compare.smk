@@ -48,7 +48,7 @@ rule summarise:
         mem_mb=growing(1000),
         runtime="10m",
     params:
-        config=plan.summarise_slice(),
+        config=later(plan.summarise_slice),
     shell:
         "python -m dkef.summarise --config {params.config:q} --metrics {input.metrics}"
         " --out {output.metrics} --summary {output.summary} --tests {output.tests}"
@@ -97,7 +97,7 @@ rule agreement:
         mem_mb=growing(1000),
         runtime="1h",
     params:
-        config=plan.agreement_slice(),
+        config=later(plan.agreement_slice),
     shell:
         "python -m dkef.agreement --config {params.config:q} --tables {input.tables}"
         " --out {output.sensitivity} --agreement {output.agreement} > {log} 2>&1"

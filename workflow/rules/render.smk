@@ -6,7 +6,7 @@ rule claims:
         metrics=result("metrics.csv"),
         summary=result("summary.csv"),
         tests=result("paired_tests.csv"),
-        grids=drawable("grid.h5"),
+        grids=later(drawable, "grid.h5"),
         code=code_of("dkef.claims"),
     output:
         result("claims.csv"),
@@ -21,7 +21,7 @@ rule claims:
         mem_mb=growing(1000),
         runtime="10m",
     params:
-        config=plan.experiment_slice(),
+        config=later(plan.experiment_slice),
     shell:
         "python -m dkef.claims --config {params.config:q} --metrics {input.metrics}"
         " --summary {input.summary} --tests {input.tests} --grids {input.grids}"
@@ -50,7 +50,7 @@ rule render:
         mem_mb=growing(1500),
         runtime="30m",
     params:
-        config=plan.experiment_slice(),
+        config=later(plan.experiment_slice),
         tables=figure_arguments,
         caption=figure_caption,
     shell:

@@ -25,7 +25,7 @@ rule page:
         mem_mb=growing(1000),
         runtime="10m",
     params:
-        config=plan.experiment_slice(),
+        config=later(plan.experiment_slice),
         files=page_arguments,
         caption=page_caption,
     shell:

@@ -5,7 +5,7 @@ import pytest
 
 from dkef.models.jets import features, network_jet
 from dkef.models.kef_parameters import Component, Layer
-from dkef.models.kernels import Derivatives, derivatives, expansion, kernel_matrix
+from dkef.models.kernels import Derivatives, KernelJet, derivatives, expansion, kernel_jet, kernel_matrix
 from dkef.streams import rng_for
 from tests.models.kef_examples import DEPTHS, KINDS, example_component, example_points
 
@@ -14,8 +14,11 @@ CASES = [(kind, depth) for kind in KINDS for depth in DEPTHS]
 
 def derivatives_at(component: Component, x: np.ndarray, z: np.ndarray) -> Derivatives:
     """[n, d, m] each."""
-    jet = network_jet(x, component.layers)
-    return derivatives(component, jet, features(z, component.layers), np.ones(len(x)))
+    return derivatives(component, jet_at(component, x, z), np.ones(len(x)))
+
+
+def jet_at(component: Component, x: np.ndarray, z: np.ndarray) -> KernelJet:
+    return kernel_jet(component, network_jet(x, component.layers), features(z, component.layers))
 
 
 def as_tensors(component: Component) -> Component:
@@ -71,23 +74,23 @@ def test_first_and_second_derivatives_equal_finite_differences_of_the_plain_kern
         np.testing.assert_allclose(ours.second[:, d], second, rtol=0, atol=1e-8)
 
 
-# n d m < (n + m) w^2 forms the quadratic term one by one, the others by second moments: both sides are here.
+# n d m < (n + m) (w + 1)^2 forms the quadratic term one by one, the others by second moments: both sides are here.
 @pytest.mark.parametrize(("d", "w"), [(2, 12), (6, 3), (3, 5)])
 @pytest.mark.parametrize(("kind", "depth"), CASES)
 def test_the_contracted_expansion_equals_the_sum_over_inducing_points(kind: str, depth: int, d: int, w: int):
     component = example_component(kind, depth, d, w)
     x, z = example_points(30, d), example_points(20, d)
-    alpha = rng_for("test alpha").normal(size=20)
-    ours = expansion(component, network_jet(x, component.layers), features(z, component.layers), alpha)
+    alpha = rng_for("test alpha").normal(size=(2, 20))
+    ours = expansion(component, jet_at(component, x, z), alpha)
     loop = derivatives_at(component, x, z)
-    np.testing.assert_allclose(ours.value, component.kernel(x, z) @ alpha, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(np.broadcast_to(ours.first, x.shape), loop.first @ alpha, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(np.broadcast_to(ours.second, x.shape), loop.second @ alpha, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(ours.value, component.kernel(x, z) @ alpha.T, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(np.broadcast_to(ours.first, (30, d, 2)), loop.first @ alpha.T, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(np.broadcast_to(ours.second, (30, d, 2)), loop.second @ alpha.T, rtol=0, atol=1e-11)
 
 
 def test_both_ways_of_the_quadratic_term_are_taken_by_the_cases_above():
     n, m = 30, 20
-    assert {n * d * m < (n + m) * w * w for d, w in [(2, 12), (6, 3), (3, 5)]} == {True, False}
+    assert {n * d * m < (n + m) * (w + 1) ** 2 for d, w in [(2, 12), (6, 3), (3, 5)]} == {True, False}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -95,8 +98,7 @@ def test_a_row_scale_multiplies_all_derivatives_of_its_row(kind: str):
     component = example_component(kind, 2)
     x, z = example_points(5), example_points(4)
     scale = np.array([0.0, 1.0, 2.0, 0.5, 3.0])
-    jet, psi = network_jet(x, component.layers), features(z, component.layers)
-    plain, scaled = derivatives_at(component, x, z), derivatives(component, jet, psi, scale)
+    plain, scaled = derivatives_at(component, x, z), derivatives(component, jet_at(component, x, z), scale)
     np.testing.assert_allclose(scaled.first, scale[:, None, None] * plain.first, rtol=1e-14)
     np.testing.assert_allclose(scaled.second, scale[:, None, None] * plain.second, rtol=1e-14)
 

@@ -163,6 +163,20 @@ def test_the_split_gradient_equals_finite_differences_through_the_solve(name: st
         assert step.gradient @ u == pytest.approx(slope, rel=1e-8, abs=1e-9)
 
 
+def test_a_step_whose_system_is_not_positive_definite_or_not_finite_has_no_gradient():
+    from dkef.training.kef_graph import KefGraph
+
+    spec = replace(TINY, kernel="linear", layers=0)  # G has rank 2 and m is 8
+    x = rows("no solution", 40)
+    values = initial_values(spec, x, rng_for("test init", "no solution"))
+    layout = Layout.of(values, frozen_names(spec))
+    graph, theta = KefGraph(spec, layout), layout.pack(values)
+    assert graph.step_gradient(theta, x[:20], x[20:]) is not None
+    assert graph.step_gradient(theta * math.nan, x[:20], x[20:]) is None
+    object.__setattr__(spec, "lambda_floor", -1.0)  # a negative lambda_alpha, which the settings refuse
+    assert KefGraph(spec, layout).step_gradient(theta, x[:20], x[20:]) is None
+
+
 def test_the_derivative_in_the_regularisers_equals_finite_differences():
     parameters = example_parameters((example_component("gaussian", 2),))
     statistics, target = statistics_of(parameters, example_points(9)), rng_for("test target").normal(size=7)

@@ -23,14 +23,12 @@ class Jet(NamedTuple):
 
     value: Tensor  # [n, w]
     first: Tensor  # [n or 1, d, w]
-    second: Tensor  # [n or 1, d, w]
+    second: Tensor  # [n or 1, d, w]; on the way None stands for the 0 of an affine map
 
 
 def identity_jet(x: Tensor) -> Jet:
     """The jet of phi(x) = x."""
-    d = x.shape[1]
-    like = backend_of(x).like
-    return Jet(x, like(np.eye(d)[None], x), like(np.zeros((1, d, d)), x))
+    return Jet(x, backend_of(x).like(np.eye(x.shape[1])[None], x), None)
 
 
 def rowwise_matmul(a: Tensor, b: Tensor) -> Tensor:
@@ -44,7 +42,7 @@ def affine(jet: Jet, layer: Layer, x: Tensor) -> Jet:
     """h weight + x skip + bias, with x [n, d] the network's input."""
     value = jet.value @ layer.weight + layer.bias
     first = rowwise_matmul(jet.first, layer.weight)
-    second = rowwise_matmul(jet.second, layer.weight)
+    second = None if jet.second is None else rowwise_matmul(jet.second, layer.weight)
     if layer.skip is not None:
         value = value + x @ layer.skip
         first = first + layer.skip[None]
@@ -54,13 +52,13 @@ def affine(jet: Jet, layer: Layer, x: Tensor) -> Jet:
 def softplus(jet: Jet) -> Jet:
     """log(1 + exp(h)); its derivative is the logistic function."""
     ops = backend_of(jet.value)
-    slope = ops.sigmoid(jet.value)
-    bend = slope * (1.0 - slope)
-    return Jet(
-        ops.softplus(jet.value),
-        slope[:, None] * jet.first,
-        bend[:, None] * jet.first**2 + slope[:, None] * jet.second,
-    )
+    n, w = jet.value.shape
+    slope = ops.reshape(ops.sigmoid(jet.value), (n, 1, w))
+    # Not first**2: TensorFlow differentiates powers by more powers.
+    second = slope * (1.0 - slope) * (jet.first * jet.first)
+    if jet.second is not None:
+        second = second + slope * jet.second
+    return Jet(ops.softplus(jet.value), slope * jet.first, second)
 
 
 def network_jet(x: Tensor, layers: Sequence[Layer]) -> Jet:
@@ -70,7 +68,7 @@ def network_jet(x: Tensor, layers: Sequence[Layer]) -> Jet:
         jet = affine(jet, layer, x)
         if layer.activation == "softplus":
             jet = softplus(jet)
-    return jet
+    return jet if jet.second is not None else jet._replace(second=0.0 * jet.first)
 
 
 def features(x: Tensor, layers: Sequence[Layer]) -> Tensor:

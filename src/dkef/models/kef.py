@@ -1,6 +1,8 @@
 """The kernel exponential family as a fitted model: log p~(x) = sum_m alpha_m k(x, z_m) + log q0(x)."""
 
-from collections.abc import Mapping
+import functools
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +12,7 @@ from dkef.models.backend import Tensor
 from dkef.models.base_measure import base_jet
 from dkef.models.jets import features, network_jet
 from dkef.models.kef_parameters import KefParameters
-from dkef.models.kernels import Expansion, expansion
+from dkef.models.kernels import Expansion, KernelJet, expansion, kernel_jet
 from dkef.models.langevin import langevin_chains
 from dkef.models.protocol import Array, DensityModel, Evaluation
 
@@ -18,14 +20,39 @@ LIPSCHITZ_ACTIVATIONS = ("softplus", "linear")
 SAMPLING_STEPS = 500
 
 
+def inducing_features(parameters: KefParameters) -> list[Tensor]:
+    """phi(z) of each component; [m, w] each."""
+    return [features(parameters.z, component.layers) for component in parameters.components]
+
+
+def kernel_jets(parameters: KefParameters, x: Tensor, psi: Sequence[Tensor]) -> list[KernelJet]:
+    """What the derivatives of each component's kernel between the rows of x [n, d] and z are made of."""
+    return [
+        kernel_jet(component, network_jet(x, component.layers), own)
+        for component, own in zip(parameters.components, psi, strict=True)
+    ]
+
+
+def f_jet(parameters: KefParameters, jets: Sequence[KernelJet], alpha: Tensor) -> Expansion:
+    """f with its derivatives at the rows of the jets, for the c coefficient vectors alpha [c, m]."""
+    parts = [expansion(component, jet, alpha) for component, jet in zip(parameters.components, jets, strict=True)]
+    return plus(*parts)
+
+
+def plus(*parts: Expansion) -> Expansion:
+    """The sum of functions, derivative by derivative."""
+    return Expansion(*(functools.reduce(operator.add, terms) for terms in zip(*parts, strict=True)))
+
+
 def density_jet(parameters: KefParameters, x: Tensor, alpha: Tensor) -> Expansion:
     """log p~ [n] with its first and second derivatives [n, d] at x [n, d], for any coefficients alpha [m]."""
-    total = base_jet(parameters.q0, x)
-    for component in parameters.components:
-        psi = features(parameters.z, component.layers)
-        part = expansion(component, network_jet(x, component.layers), psi, alpha)
-        total = Expansion(total.value + part.value, total.first + part.first, total.second + part.second)
-    return total
+    return log_density_jet(parameters, kernel_jets(parameters, x, inducing_features(parameters)), x, alpha)
+
+
+def log_density_jet(parameters: KefParameters, jets: Sequence[KernelJet], x: Tensor, alpha: Tensor) -> Expansion:
+    """The same from the kernel jets of x."""
+    f = f_jet(parameters, jets, alpha[None])
+    return plus(base_jet(parameters.q0, x), Expansion(*(part[..., 0] for part in f)))
 
 
 def require_normalisable(parameters: KefParameters) -> None:

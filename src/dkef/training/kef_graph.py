@@ -5,10 +5,12 @@ The gradient goes through the solve by implicit differentiation. With Q alpha + 
     dJ/dtheta = d/dtheta [ J(alpha; theta, Dv) - v'(Q(theta) alpha + b(theta)) ]   with alpha and v held constant,
 
 and v'(Q alpha + b) needs no matrix Q: it is a sum over rows of products of derivatives of f_alpha and f_v. So only
-the forward pass forms tensors of size n x d x m, and nothing of that size is differentiated.
+the forward pass forms tensors of size n x d x m, and nothing of that size is differentiated. The step is one graph:
+the jets of Dt serve the statistics and the constraint, and one backward pass through the networks serves both terms.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +18,20 @@ import tensorflow as tf
 
 from dkef.models.backend import Tensor
 from dkef.models.base_measure import base_jet
-from dkef.models.jets import features, network_jet
-from dkef.models.kef import density_jet
+from dkef.models.kef import density_jet, f_jet, inducing_features, kernel_jets, log_density_jet
 from dkef.models.kef_parameters import KefParameters
-from dkef.models.kernels import expansion
+from dkef.models.kernels import Expansion, KernelJet
 from dkef.models.protocol import Array
 from dkef.specs.kef import KernelExponentialFamily
 from dkef.training.kef_variables import Layout, Regularisers, assemble, regularisers
-from dkef.training.statistics import Statistics, inducing_gram, kernel_statistics, mean_of, solve
+from dkef.training.statistics import (
+    Statistics,
+    inducing_gram,
+    jet_statistics,
+    kernel_statistics,
+    mean_of,
+    normal_equations,
+)
 
 
 class StepGradient(NamedTuple):
@@ -33,24 +41,36 @@ class StepGradient(NamedTuple):
     gradient: Array
 
 
-def score_loss_rows(parameters: KefParameters, x: Tensor, alpha: Tensor) -> Tensor:
-    """sum_d [ d_d^2 log p~ + (d_d log p~)^2 / 2 ] at each row of x; [n]."""
-    log_p = density_jet(parameters, x, alpha)
-    return tf.reduce_sum(log_p.second + 0.5 * log_p.first**2, axis=1)
+def score_loss_rows(log_p: Expansion) -> Tensor:
+    """sum_d [ d_d^2 log p~ + (d_d log p~)^2 / 2 ] at each row; [n]."""
+    return tf.reduce_sum(log_p.second + 0.5 * log_p.first * log_p.first, axis=1)
 
 
-def constraint(parameters: KefParameters, weights: Regularisers, x: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
+def factorised(
+    parameters: KefParameters, weights: Regularisers, jets: Sequence[KernelJet], x: Tensor
+) -> tuple[Tensor, Tensor]:
+    """L [m, m] with L L' = Q, and b [m], of the rows of x in float64; L is NaN where Q is not positive definite."""
+    sums = jet_statistics(parameters, jets, x, tf.ones(x.shape[0], x.dtype))
+    means = Statistics(*(tf.cast(part, tf.float64) / x.shape[0] for part in sums))
+    wide = Regularisers(tf.cast(weights.alpha, tf.float64), tf.cast(weights.c, tf.float64), weights.h)
+    K = tf.cast(inducing_gram(parameters), tf.float64) if weights.h > 0 else None
+    Q, b = normal_equations(means, wide, K)
+    return tf.linalg.cholesky(Q), b
+
+
+def solved(L: Tensor, b: Tensor, dtype: tf.DType) -> Tensor:
+    """(L L')^-1 b [m], computed in float64."""
+    return tf.cast(tf.linalg.cholesky_solve(L, tf.cast(b, tf.float64)[:, None])[:, 0], dtype)
+
+
+def constraint(
+    parameters: KefParameters, weights: Regularisers, jets: Sequence[KernelJet], x: Tensor, alpha: Tensor, v: Tensor
+) -> Tensor:
     """v'(Q alpha + b) with the statistics of the rows of x, without forming Q."""
-    first: Tensor = 0.0  # [2, n, d], of f_alpha and f_v
-    second: Tensor = 0.0
-    for component in parameters.components:
-        jet = network_jet(x, component.layers)
-        psi = features(parameters.z, component.layers)
-        part = expansion(component, jet, psi, tf.stack([alpha, v])[:, None])
-        first, second = first + part.first, second + part.second
+    _, first, second = f_jet(parameters, jets, tf.stack([alpha, v]))  # [n, d, 2], of f_alpha and f_v
     q0 = base_jet(parameters.q0, x)
-    log_p_first, log_p_second = q0.first + first[0], q0.second + second[0]
-    rows = tf.reduce_sum(log_p_first * first[1] + (1.0 + weights.c * log_p_second) * second[1]) / x.shape[0]
+    log_p_first, log_p_second = q0.first + first[..., 0], q0.second + second[..., 0]
+    rows = tf.reduce_sum(log_p_first * first[..., 1] + (1.0 + weights.c * log_p_second) * second[..., 1]) / x.shape[0]
     ridge = weights.alpha * tf.reduce_sum(alpha * v)
     if weights.h > 0:
         ridge += weights.h * tf.tensordot(v, tf.linalg.matvec(inducing_gram(parameters), alpha), 1)
@@ -68,7 +88,7 @@ class KefGraph:
         self._statistics = compiled(self._trace_statistics)
         self._loss_rows = compiled(self._trace_loss_rows)
         self._loss_gradients = compiled(self._trace_loss_gradients)
-        self._constraint_gradient = compiled(self._trace_constraint_gradient)
+        self._step_gradient = compiled(self._trace_step_gradient)
         self._gram = compiled(lambda theta: inducing_gram(self.model(theta)[0]))
 
     def statistics(self, theta: Array, x: Array) -> Statistics:
@@ -104,16 +124,8 @@ class KefGraph:
 
     def step_gradient(self, theta: Array, fit_rows: Array, loss_rows: Array) -> StepGradient | None:
         """J on loss_rows (Dv) for alpha fitted to fit_rows (Dt), with its gradient; None where there is no solution."""
-        weights = regularisers(self.spec, self.layout.unpack(theta))
-        solution = solve(self.statistics(theta, fit_rows), weights, self.gram(theta))
-        if solution is None:
-            return None
-        loss, by_alpha, by_theta = self.loss_gradients(theta, solution.alpha, loss_rows)
-        if not np.isfinite(by_alpha).all():
-            return None
-        v = solution.adjoint(by_alpha)
-        through_alpha = self._constraint_gradient(*map(self._cast, (theta, solution.alpha, v, fit_rows))).numpy()
-        return StepGradient(loss, by_theta.astype(np.float64) - through_alpha)
+        loss, gradient = self._step_gradient(*map(self._cast, (theta, fit_rows, loss_rows)))
+        return StepGradient(float(loss), gradient.numpy().astype(np.float64)) if np.isfinite(loss) else None
 
     def _cast(self, array: Array) -> Tensor:
         return tf.constant(np.asarray(array, dtype=self.dtype))
@@ -127,19 +139,30 @@ class KefGraph:
         return kernel_statistics(self.model(theta)[0], x, weights)
 
     def _trace_loss_rows(self, theta: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
-        return score_loss_rows(self.model(theta)[0], x, alpha)
+        return score_loss_rows(density_jet(self.model(theta)[0], x, alpha))
 
     def _trace_loss_gradients(self, theta: Tensor, alpha: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         with tf.GradientTape() as tape:
             tape.watch([alpha, theta])
-            loss = tf.reduce_mean(score_loss_rows(self.model(theta)[0], x, alpha))
+            loss = tf.reduce_mean(score_loss_rows(density_jet(self.model(theta)[0], x, alpha)))
         return loss, *tape.gradient(loss, [alpha, theta])
 
-    def _trace_constraint_gradient(self, theta: Tensor, alpha: Tensor, v: Tensor, x: Tensor) -> Tensor:
+    def _trace_step_gradient(self, theta: Tensor, x_t: Tensor, x_v: Tensor) -> tuple[Tensor, Tensor]:
         with tf.GradientTape() as tape:
             tape.watch(theta)
-            value = constraint(*self.model(theta), x, alpha, v)
-        return tape.gradient(value, theta)
+            parameters, weights = self.model(theta)
+            psi = inducing_features(parameters)
+            jets_t, jets_v = kernel_jets(parameters, x_t, psi), kernel_jets(parameters, x_v, psi)
+            with tape.stop_recording():
+                L, b = factorised(parameters, weights, jets_t, x_t)
+                alpha = -solved(L, b, theta.dtype)
+            with tf.GradientTape() as by_alpha:
+                by_alpha.watch(alpha)
+                loss = tf.reduce_mean(score_loss_rows(log_density_jet(parameters, jets_v, x_v, alpha)))
+            with tape.stop_recording():
+                v = solved(L, by_alpha.gradient(loss, alpha), theta.dtype)
+            lagrangian = loss - constraint(parameters, weights, jets_t, x_t, alpha, v)
+        return loss, tape.gradient(lagrangian, theta)
 
 
 def padded(x: Array, size: int) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@
 All five statistics are means over rows, so those of blocks merge exactly.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -14,9 +14,10 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from dkef.models.backend import Tensor, backend_of
 from dkef.models.base_measure import base_jet
-from dkef.models.jets import features, network_jet
+from dkef.models.jets import features
+from dkef.models.kef import inducing_features, kernel_jets
 from dkef.models.kef_parameters import KefParameters
-from dkef.models.kernels import derivatives, kernel_matrix
+from dkef.models.kernels import KernelJet, derivatives, kernel_matrix
 from dkef.models.protocol import Array
 from dkef.training.kef_variables import Regularisers
 
@@ -49,13 +50,17 @@ def kernel_statistics(parameters: KefParameters, x: Tensor, weights: Tensor) -> 
 
     Padding rows of weight 0 let blocks of one shape serve any number of rows.
     """
+    return jet_statistics(parameters, kernel_jets(parameters, x, inducing_features(parameters)), x, weights)
+
+
+def jet_statistics(parameters: KefParameters, jets: Sequence[KernelJet], x: Tensor, weights: Tensor) -> Statistics:
+    """The same from the kernel jets of x."""
     ops = backend_of(x)
     scale = weights**0.5
     first: Tensor = 0.0
     second: Tensor = 0.0
-    for component in parameters.components:
-        psi = features(parameters.z, component.layers)
-        part = derivatives(component, network_jet(x, component.layers), psi, scale)
+    for component, jet in zip(parameters.components, jets, strict=True):
+        part = derivatives(component, jet, scale)
         first, second = first + part.first, second + part.second
     n, d, m = first.shape
     first, second = ops.reshape(first, (n * d, m)), ops.reshape(second, (n * d, m))
@@ -108,14 +113,17 @@ class Solution(NamedTuple):
         return v
 
 
+def normal_equations(statistics: Statistics, weights: Regularisers, K: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Q [m, m] and b [m] of Q alpha + b = 0, from statistics in float64."""
+    Q = statistics.G + weights.c * statistics.U + weights.alpha * np.eye(statistics.G.shape[0])
+    b = statistics.h + statistics.b_first + weights.c * statistics.b_second
+    return (Q if K is None else Q + weights.h * K), b
+
+
 @on_one_thread
 def solve(statistics: Statistics, weights: Regularisers, K: Array | None = None) -> Solution | None:
     """The minimiser alpha, in float64 by Cholesky; None where the system is not positive definite or not finite."""
-    Q = statistics.G + float(weights.c) * statistics.U
-    if K is not None:
-        Q = Q + weights.h * np.asarray(K, dtype=np.float64)
-    Q[np.diag_indices_from(Q)] += float(weights.alpha)
-    b = statistics.h + statistics.b_first + float(weights.c) * statistics.b_second
+    Q, b = normal_equations(statistics, weights, K)
     if not (np.isfinite(Q).all() and np.isfinite(b).all()):
         return None
     try:

@@ -18,6 +18,7 @@ from dkef.data.tables import Csv, Npy
 from dkef.errors import DkefError
 from dkef.figures.inputs import read_metrics, read_trace
 from dkef.metrics import COLUMNS
+from dkef.models.storage import read_log_z
 from dkef.pages import read_benchmark
 from dkef.streams import rng_for
 from dkef.summarise import gather
@@ -64,6 +65,10 @@ CASES: list[tuple[Callable[[Path], Any], bytes]] = [
     (lambda path: gather([path]), HEADER + b"ring,gaussian,0,no_such_metric,1,1,ok,a,b\n"),
     (lambda path: gather([path]), HEADER + b"ring,gaussian,x,score_loss,1,1,ok,a,b\n"),
     (lambda path: gather([path]), HEADER + b"ring,gaussian,0,score_loss,!!python/object:os.system,1,ok,a,b\n"),
+    (read_log_z, b'{"log_z": 1%s}' % (b"0" * 400)),
+    (read_log_z, b'{"log_z": NaN}'),
+    (read_log_z, b'{"log_z": true}'),
+    (read_log_z, b"{}"),
     (read_trace, b"a,b\n1,2\n3,4,5,6\n"),
     (read_benchmark, b"[1]"),
     (read_benchmark, b"\xff"),

@@ -15,7 +15,11 @@ from tests.faults import kills, surroundings
 from tests.faults.playground import FIGURES, TARGETS, Playground
 
 REPORT = Path("results/faults.md")
-PARTS = ("results/faults/ring_tiny/gaussian/seed0/evaluation.h5", "results/faults/ring_tiny/made/seed0/evaluation.h5")
+# A missing file is made again where something else needs it, hence all that follows from one.
+PARTS = tuple(f"results/faults/{name}" for name in (
+    "ring_tiny/made/seed0/evaluation.h5", "ring_tiny/made/seed0/metrics.csv", "metrics.csv", "summary.csv",
+    "paired_tests.csv",
+))  # fmt: skip
 Fault = tuple[int, Callable[[], list[str]]]  # times tried, and what is wrong afterwards
 
 
@@ -31,6 +35,7 @@ class Suite:
         self.seconds = time.monotonic() - start
         print(f"an undisturbed run takes {self.seconds:.0f} s", flush=True)
         self.drawn = self.reference.copy(folder / "drawn")
+        self.drawn.resume(*TARGETS, *FIGURES)
 
     def rng(self, name: str) -> random.Random:
         return random.Random(f"{self.seed} {name}")
@@ -41,8 +46,6 @@ class Suite:
 
     def finished(self) -> Playground:
         """A finished run of its own, figures included."""
-        if not (self.drawn.folder / FIGURES[0]).exists():
-            self.drawn.resume(*TARGETS, *FIGURES)
         self.copies += 1
         return self.drawn.copy(self.folder / f"copy{self.copies}")
 
@@ -79,8 +82,7 @@ class Suite:
         return found
 
     def removed(self, victim: str) -> list[str]:
-        dependent = "results/faults/ring_tiny/made/seed0/evaluation.h5"
-        return surroundings.removed_under_way(self.finished(), self.reference, victim, dependent)
+        return surroundings.removed_under_way(self.partly(), self.reference, victim)
 
     def damaged(self, batch: int, way: str) -> Callable[[], list[str]]:
         rng = self.rng(f"{way} {batch}")

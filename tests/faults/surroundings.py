@@ -85,9 +85,8 @@ def full_tmp(ground: Playground, reference: Playground, folder: Path) -> list[st
     return wrong + ground.problems(reference)
 
 
-def removed_under_way(ground: Playground, reference: Playground, victim: str, dependent: str) -> list[str]:
-    """An input goes while jobs run that read it, or are about to; `dependent` is made from it."""
-    (ground.folder / dependent).unlink()
+def removed_under_way(ground: Playground, reference: Playground, victim: str) -> list[str]:
+    """An input goes while jobs run that read it, or are about to."""
     run = ground.start()
     while not run.jobs() and run.process.poll() is None:
         time.sleep(0.05)

@@ -15,6 +15,7 @@ from dkef.trust import OWN_PACKAGE, belongs_to_user
 
 TRUSTED_PACKAGES = (OWN_PACKAGE,)
 REMEDY = "delete it and train again"
+LARGEST_LOG_Z = 1e100
 # What a class may stumble over when settings and arrays are not its own.
 MISFIT = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
 
@@ -67,8 +68,10 @@ def load_own_model(path: Path) -> DensityModel:
 def read_log_z(path: Path) -> float:
     """log Z from the record of the normalise stage."""
     found = read_json(path).get("log_z")
-    if not isinstance(found, int | float) or not np.isfinite(found):
-        raise DkefError(f"{path} has the log_z {found!r}, which is no number; delete it and run normalise again")
+    if isinstance(found, bool) or not isinstance(found, int | float) or not abs(found) < LARGEST_LOG_Z:
+        raise DkefError(
+            f"{path} has the log_z {one_line(repr(found))}, which is none; delete it and run normalise again"
+        )
     return float(found)
 
 

@@ -8,15 +8,19 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from dkef.models.kef_parameters import BaseMeasure, KefParameters
+from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.cover import CUT, Cover
-from dkef.normaliser.cover_fit import candidates, effective_shares, fit_cover
+from dkef.normaliser.cover_adapt import FIRST_SHARE
+from dkef.normaliser.cover_fit import FIRST_WIDTH, candidates, effective_shares, fit_cover
 from dkef.normaliser.mixture import Mixture, MixtureWeights
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.settings import CoverSettings
 from tests.normaliser.examples import random_kef
 
-FEW = CoverSettings(widths=[0.5, 1.0], clusters=3, pilot_samples=200)
+FEW = CoverSettings(
+    kinds=["rows", "local", "clusters"], widths=[0.5, 1.0], clusters=3, pilot_samples=200, adapt_draws=2000,
+    adapt_rounds=3, renewals=1,
+)  # fmt: skip
 
 
 def random_cover(d: int = 2, k: int = 5, shapes: int = 2, seed: int = 0) -> Cover:
@@ -117,9 +121,9 @@ def test_a_lies_below_every_one_of_ten_million_weights():
 
 
 def test_each_kind_of_cover_is_built_as_described():
-    rows, z = np.random.default_rng(8).normal(size=(300, 2)), np.random.default_rng(9).normal(size=(20, 2))
-    found = dict(candidates(rows, z, replace(FEW, centres=100), np.random.default_rng(10)))
-    assert list(found) == [f"{kind} of width {w}" for w in ("0.5", "1") for kind in ("rows", "local", "clusters")]
+    rows = np.random.default_rng(8).normal(size=(300, 2))
+    found = candidates(random_kef(d=2, m=20), rows, replace(FEW, centres=100), np.random.default_rng(10))
+    assert list(found) == [f"{kind} of width {w}" for kind in ("rows", "local", "clusters") for w in ("0.5", "1")]
     shared = found["rows of width 0.5"]
     np.testing.assert_allclose(shared.factors[0] @ shared.factors[0].T, 0.25 * np.cov(rows.T))
     assert len(shared.centres) == 120
@@ -131,8 +135,8 @@ def test_each_kind_of_cover_is_built_as_described():
 def test_the_share_of_effective_samples_agrees_with_a_long_run():
     parameters = random_kef(d=2, alpha_scale=2.0)
     rows = np.random.default_rng(11).normal(size=(300, 2))
-    covers = candidates(rows, parameters.z, FEW, np.random.default_rng(12))
-    mixtures = [Mixture(parameters.q0, cover, 0.1) for _, cover in covers]
+    covers = candidates(parameters, rows, FEW, np.random.default_rng(12))
+    mixtures = [Mixture(parameters.q0, cover, 0.1) for cover in covers.values()]
     shares = effective_shares(parameters, mixtures, 4000, np.random.default_rng(13))
     for mixture, share in zip(mixtures, shares, strict=True):
         long = Moments.merge(MixtureWeights(parameters, mixture, "long").moments("z", 0, 100_000))
@@ -159,3 +163,30 @@ def test_log_density_of_g_is_the_mixture_of_its_parts():
         math.log(0.7) + mixture.cover.log_density(x),
     ]
     np.testing.assert_allclose(mixture.log_density(x), logsumexp(parts, axis=0), rtol=1e-12)
+
+
+def test_adaptation_finds_mass_that_the_rows_hardly_have():
+    """Two bumps; nearly all rows at the lower one. A share of effective samples of 0.3 is far from luck's 0.01."""
+    q0 = BaseMeasure(np.zeros(4), np.full(4, 2.0), np.full(4, 2.0))
+    z = np.zeros((2, 4))
+    z[:, 0] = -2, 2
+    parameters = KefParameters(np.array([9.0, 14.0]), z, (Component("gaussian", 1.0, 0.3, ()),), q0)
+    rng = np.random.default_rng(16)
+    rows = z[(rng.random(400) < 0.03).astype(int)] + 0.4 * rng.normal(size=(400, 4))
+    settings = replace(FEW, kinds=["rows", "adapted"], adapt_draws=5000)
+    found = candidates(parameters, rows, settings, np.random.default_rng(17))
+    mixtures = [Mixture(q0, cover, 0.1) for cover in found.values()]
+    shares = dict(zip(found, effective_shares(parameters, mixtures, 4000, rng), strict=True))
+    adapted = max(share for kind, share in shares.items() if kind.startswith("adapted"))
+    assert adapted > 0.3
+    assert adapted > 2 * max(share for kind, share in shares.items() if kind.startswith("rows"))
+
+
+def test_what_adaptation_began_with_stays_covered():
+    parameters = random_kef(d=2, alpha_scale=2.0)
+    rows = np.random.default_rng(18).normal(size=(300, 2))
+    settings = replace(FEW, kinds=["clusters", "adapted"])
+    found = candidates(parameters, rows, settings, np.random.default_rng(19))
+    first = replace(found["clusters of width 1"], factors=FIRST_WIDTH * found["clusters of width 1"].factors)
+    x = first.sample(1000, np.random.default_rng(20))
+    assert (found["adapted of width 1"].log_density(x) - first.log_density(x)).min() > math.log(FIRST_SHARE) - 1e-4

@@ -139,7 +139,7 @@ def test_an_estimate_that_few_samples_carry_is_not_trusted_and_has_no_bound(d, t
 
 def heavy(k: float) -> tuple[float, ...]:
     """Logs of the largest of 2000 weights with the tail index k: quantiles of the Pareto law."""
-    return tuple(-k * np.log((np.arange(TAIL + 1) + 0.5) / 2000))
+    return tuple((-k * np.log((np.arange(TAIL + 1) + 0.5) / 2000) - 3).tolist())
 
 
 def stages(
@@ -180,3 +180,8 @@ def test_agreement_leaves_no_doubt():
 def test_an_estimate_from_another_proposal_that_differs_is_told():
     record = conclude("q0", Pilot(-5.0, -1.0, 0.4), stages(), "samples", {"mixture": moments(1.0, 1)})
     assert "estimate from mixture differs by 1 nats" in record["status"]
+
+
+def test_an_odd_tail_that_makes_little_of_the_squares_is_no_doubt():
+    light = tuple(-10 + value for value in heavy(1.0))
+    assert conclude("q0", Pilot(-5.0, -1.0, 0.4), stages(z=replace(moments(0, 1), largest=light)), "")["status"] == "ok"

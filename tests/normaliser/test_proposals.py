@@ -20,7 +20,9 @@ from dkef.normaliser.settings import Annealing, CoverSettings, Normaliser
 from tests.normaliser.examples import log_moment, random_kef
 
 LOG = logging.getLogger("test")
-COVER = CoverSettings(widths=[0.5, 1.0, 2.0], clusters=3, pilot_samples=200)
+COVER = CoverSettings(
+    widths=[0.5, 1.0, 2.0], clusters=3, pilot_samples=200, adapt_draws=2000, adapt_rounds=2, renewals=1
+)
 ANNEALING = Annealing(temperatures=12, steps=1, leapfrog=2, pilot_chains=64)
 SETTINGS = Normaliser(
     samples=4000, bound_samples=2000, pilot_samples=2000, chunk_samples=1000, cover=COVER, annealing=ANNEALING

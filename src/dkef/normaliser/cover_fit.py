@@ -2,56 +2,73 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import logsumexp
 
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array
+from dkef.normaliser.clusters import gaussian_clusters
 from dkef.normaliser.cover import Cover
+from dkef.normaliser.cover_adapt import adapt
 from dkef.normaliser.mixture import Mixture
 from dkef.normaliser.settings import CoverSettings
 from dkef.streams import rng_for
 
-_CLUSTERED_ROWS = 5000  # enough for 20 covariances of 43 coordinates
-_RIDGE = 1e-3  # of the mean variance, added to each cluster's covariance
+FIRST_WIDTH = 1.4  # of the clusters that adaptation begins with
+ADAPTED_WIDTHS = (1.0, 1.2, 1.4)  # an adapted cover gains from wider tails
+
+Report = Callable[[str], None]
 
 
 def fit_cover(
     parameters: KefParameters, rows: Array, settings: CoverSettings, name: tuple[str | int, ...],
-    report: Callable[[str], None] = lambda line: None,
+    report: Report = lambda line: None,
 ) -> Mixture:  # fmt: skip
     """The g with the largest effective sample size for p~ among all candidates."""
     rng = rng_for("normalise cover", *name)
-    found = candidates(rows, parameters.z, settings, rng)
-    mixtures = [Mixture(parameters.q0, cover, settings.q0_share) for _, cover in found]
-    efficiency = effective_shares(parameters, mixtures, settings.pilot_samples, rng)
-    best = int(np.argmax(efficiency))
-    report(f"cover: {found[best][0]}, {efficiency[best]:.2%} of its samples effective in the pilot run")
+    found = candidates(parameters, rows, settings, rng, report)
+    mixtures = [Mixture(parameters.q0, cover, settings.q0_share) for cover in found.values()]
+    shares = effective_shares(parameters, mixtures, settings.pilot_samples, rng)
+    best = int(np.argmax(shares))
+    report(f"cover: {list(found)[best]}, {shares[best]:.2%} of its samples effective in a pilot run")
     return mixtures[best]
 
 
-def candidates(rows: Array, z: Array, settings: CoverSettings, rng: np.random.Generator) -> list[tuple[str, Cover]]:
-    """Covers of training rows [n, d] and inducing points z [m, d], each with its description.
+def candidates(
+    parameters: KefParameters, rows: Array, settings: CoverSettings, rng: np.random.Generator,
+    report: Report = lambda line: None,
+) -> dict[str, Cover]:  # fmt: skip
+    """Covers of the training rows [n, d] and the inducing points, by their descriptions.
 
     rows: a normal of the rows' own covariance times width^2 around every row and inducing point;
     local: the same with the covariance of the cluster that the point belongs to;
-    clusters: one normal a cluster, its covariance times width^2.
+    clusters: one normal a cluster, its covariance times width^2;
+    adapted: clusters that have moved to where the model has its mass.
     """
     weights, means, covariances = gaussian_clusters(rows, settings.clusters, rng)
     local = np.linalg.cholesky(covariances)
     shared = np.linalg.cholesky(np.atleast_2d(np.cov(rows.T)))[None]
-    points = np.concatenate([rng.permutation(rows)[: settings.centres], z])
-    even, nearest = np.full(len(points), 1 / len(points)), _nearest(points, means, local)
-    found = []
-    for width in settings.widths:
-        kinds = {
-            "rows": lambda w=width: Cover(even, points, np.zeros(len(points), dtype=int), w * shared),
-            "local": lambda w=width: Cover(even, points, nearest, w * local),
-            "clusters": lambda w=width: Cover(weights, means, np.arange(len(means)), w * local),
-        }
-        found += [(f"{kind} of width {width:g}", kinds[kind]()) for kind in settings.kinds]
-    return found
+    points = np.concatenate([rng.permutation(rows)[: settings.centres], parameters.z])
+    even = np.full(len(points), 1 / len(points))
+    unit = {
+        "rows": Cover(even, points, np.zeros(len(points), dtype=int), shared),
+        "local": Cover(even, points, _nearest(points, means, local), local),
+        "clusters": Cover(weights, means, np.arange(len(means)), local),
+    }
+    widths = dict.fromkeys(unit, tuple(settings.widths))
+    if "adapted" in settings.kinds:
+        first = Mixture(parameters.q0, _widened(unit["clusters"], FIRST_WIDTH), settings.q0_share)
+        unit["adapted"] = adapt(parameters, first, settings, rng, report).cover
+        widths["adapted"] = ADAPTED_WIDTHS
+    return {
+        f"{kind} of width {width:g}": _widened(unit[kind], width) for kind in settings.kinds for width in widths[kind]
+    }
+
+
+def _widened(cover: Cover, width: float) -> Cover:
+    return replace(cover, factors=width * cover.factors)
 
 
 def effective_shares(parameters: KefParameters, mixtures: list[Mixture], n: int, rng: np.random.Generator) -> Array:
@@ -68,17 +85,6 @@ def effective_shares(parameters: KefParameters, mixtures: list[Mixture], n: int,
     log_squares = logsumexp(2 * log_p - log_g - log_even, axis=1) - math.log(len(x))
     shares: Array = np.exp(2 * log_z - log_squares)
     return shares
-
-
-def gaussian_clusters(rows: Array, clusters: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """Weights [k], means [k, d] and covariances [k, d, d] of a Gaussian mixture fitted to the rows."""
-    from sklearn.mixture import GaussianMixture
-
-    enough = max(1, min(clusters, len(rows) // (2 * rows.shape[1] + 2)))  # rows to tell a covariance from
-    ridge = _RIDGE * float(rows.var(axis=0).mean())
-    fit = GaussianMixture(enough, reg_covar=ridge, max_iter=50, tol=1e-2, random_state=int(rng.integers(2**31)))
-    fit.fit(rng.permutation(rows)[:_CLUSTERED_ROWS])
-    return fit.weights_ / fit.weights_.sum(), fit.means_, fit.covariances_
 
 
 def _nearest(points: Array, means: Array, factors: Array) -> Array:

@@ -19,7 +19,8 @@ TIE_MARGIN = 0.001  # log s lies this much below the percentile, so that ties do
 LEAST_EFFECTIVE = 100.0  # samples; the relative error of Z is then 10 %
 LARGEST_SQUARE_SHARE = 0.1  # of sum r^2 in one sample: beyond it the variance, and so error and bound, are too small
 DISAGREEMENT = 4.0  # standard errors between independent estimates of Z
-LARGEST_TAIL_INDEX = 0.7  # of the weights: beyond it, sums of any affordable size mislead (see `pareto`)
+LARGEST_TAIL_INDEX = 0.7  # of the weights: beyond it, sums of any affordable size mislead (see `pareto`) ...
+TAIL_MATTERS = 0.3  # ... where the tail makes so much of the sum of squares; even weights have odd tails that do not
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def own_doubts(moments: Moments) -> list[str]:
             "squares"
         )
     k = moments.tail_index
-    if k is not None and k > LARGEST_TAIL_INDEX:
+    if k is not None and k > LARGEST_TAIL_INDEX and moments.tail_square_share > TAIL_MATTERS:
         found.append(f"the largest weights have the tail index {k:.2f}, above {LARGEST_TAIL_INDEX}")
     return found
 

@@ -18,7 +18,7 @@ from dkef.models.kef_parameters import BaseMeasure, KefParameters
 from dkef.models.protocol import Array
 from dkef.normaliser.compiled import njit
 from dkef.normaliser.cover import Cover
-from dkef.normaliser.program import evaluate_block, pack, workspace
+from dkef.normaliser.program import Program, evaluate_block, pack, workspace
 from dkef.normaliser.vector import BLOCK
 from dkef.normaliser.weights import Weights, log_lower_bound
 from dkef.streams import rng_for
@@ -77,6 +77,16 @@ class Mixture:
         return math.log(self.q0_share) - self.q0.log_normaliser() + self.q0.log_density(x)
 
 
+def log_ratio(program: Program, parameters: KefParameters, mixture: Mixture, x: Array) -> Array:
+    """log p~ / g at x [n, d], rounded to float32 for both alike; returns [n]."""
+    rounded = x.astype(np.float32)
+    f = np.empty(len(x))
+    _points_f(f, rounded, program, workspace(program))
+    x = rounded.astype(np.float64)
+    log_r: Array = f + parameters.q0.log_density(x) - mixture.log_density(x)
+    return log_r
+
+
 class MixtureWeights(Weights):
     """r = p~(y) / g(y) of samples y from g; `name` determines the random numbers."""
 
@@ -92,9 +102,4 @@ class MixtureWeights(Weights):
 
     def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
         rng = rng_for("normalise mixture", *self.name, stage, chunk, first)
-        x = self.mixture.sample(count, rng).astype(np.float32)
-        f = np.empty(count)
-        _points_f(f, x, self.program, workspace(self.program))
-        x = x.astype(np.float64)
-        log_r: Array = f + self.parameters.q0.log_density(x) - self.mixture.log_density(x)
-        return log_r
+        return log_ratio(self.program, self.parameters, self.mixture, self.mixture.sample(count, rng))

@@ -13,7 +13,7 @@ import numpy as np
 
 from dkef.errors import DkefError
 from dkef.models.protocol import Array
-from dkef.normaliser.pareto import TAIL, tail_index
+from dkef.normaliser.pareto import TAIL, tail_index, tail_size
 
 
 def log(x: float) -> float:
@@ -87,6 +87,12 @@ class Moments:
     def tail_index(self) -> float | None:
         """Shape of the Pareto law that the largest r follow (`pareto`); None where there are too few."""
         return tail_index(np.array(self.largest), self.count)
+
+    @property
+    def tail_square_share(self) -> float:
+        """Part of sum r^2 that the tail makes whose index that is."""
+        tail = np.array(self.largest[: tail_size(self.count)])
+        return float(np.exp(2 * tail - self.log_sum_squares).sum())
 
     @property
     def stderr(self) -> float:

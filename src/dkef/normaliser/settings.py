@@ -13,21 +13,26 @@ class CoverSettings:
     """h of the proposal g = eps q0 + (1 - eps) h; a pilot run chooses among all kinds and widths."""
 
     q0_share: float = 0.1  # eps
-    kinds: list[str] = field(default_factory=lambda: ["rows", "local", "clusters"])
+    kinds: list[str] = field(default_factory=lambda: ["rows", "clusters", "adapted"])
     widths: list[float] = field(default_factory=lambda: [0.3, 0.45, 0.7, 1.0, 1.4, 2.0])
     centres: int = 1500  # training rows that become centres, at most
     clusters: int = 20
     pilot_samples: int = 500  # of each candidate, and all serve all
+    adapt_draws: int = 50_000  # of each round of adaptation
+    adapt_rounds: int = 6
+    renewals: int = 2  # times that the components are placed anew, each followed by as many rounds
 
     def __post_init__(self) -> None:
         require(0 < self.q0_share < 1, "normaliser.cover.q0_share", self.q0_share, "between 0 and 1")
         require(len(self.kinds) > 0, "normaliser.cover.kinds", self.kinds, "at least one kind")
         for kind in self.kinds:
-            one_of("normaliser.cover.kinds", kind, "rows", "local", "clusters")
+            one_of("normaliser.cover.kinds", kind, "rows", "local", "clusters", "adapted")
         require(len(self.widths) > 0, "normaliser.cover.widths", self.widths, "at least one width")
         require(all(width > 0 for width in self.widths), "normaliser.cover.widths", self.widths, "> 0")
-        for key in ("centres", "clusters", "pilot_samples"):
+        for key in ("centres", "clusters", "pilot_samples", "adapt_draws"):
             require(getattr(self, key) >= 1, f"normaliser.cover.{key}", getattr(self, key), ">= 1")
+        for key in ("adapt_rounds", "renewals"):
+            require(getattr(self, key) >= 0, f"normaliser.cover.{key}", getattr(self, key), ">= 0")
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,13 @@ SENSITIVITY_COLUMNS = (
     *("value", "stderr", "status", "config_digest", "code_version"),
 )
 
+PROVENANCE = ("config_digest", "code_version")
+PROPOSAL_COLUMNS = (
+    *("dataset", "model", "seed", "proposal", "samples", "evaluations", "log_z", "stderr", "bias_bound"),
+    *("effective_samples", "tail_index", "halves_apart", "log_likelihood", "status"),
+    *PROVENANCE,
+)
+
 # The variances of the discrepancies are fourth powers of scores: what lies beyond this would overflow in them, and
 # counts as not finite from the start.
 LARGEST = 1e60

@@ -219,6 +219,11 @@ class Plan:
         unread = {"q0": {"cover", "annealing"}, "mixture": {"annealing"}}.get(settings.proposal, set())
         return {key: value for key, value in plain(settings).items() if key not in unread}
 
+    def proposals_slice(self, dataset: str, model: str, seed: int) -> str:
+        cell = self.cell(dataset, model)
+        reads = {key: plain(cell.normaliser)[key] for key in ("percentile", "cover", "annealing")}
+        return canonical(_name(dataset, model, seed) | {"normaliser": reads, "proposals": plain(cell.proposals)})
+
     def compare_slice(self, dataset: str, model: str, seed: int) -> str:
         reads = {
             "comparison": plain(self.cell(dataset, model).comparison),

@@ -18,6 +18,7 @@ from dkef.figures.inputs import (
     read_agreement,
     read_grid,
     read_metrics,
+    read_proposals,
     read_sensitivity,
     read_split,
     read_summary,
@@ -45,6 +46,7 @@ def read_inputs(args: argparse.Namespace) -> Inputs:
         splits=dict(read_split(path) for path in args.splits),
         sensitivity=read_sensitivity(args.sensitivity) if args.sensitivity else empty.sensitivity,
         agreement=read_agreement(args.agreement) if args.agreement else empty.agreement,
+        proposals=read_proposals(args.proposals) if args.proposals else empty.proposals,
     )
 
 
@@ -73,6 +75,7 @@ def main() -> None:
     parser.add_argument("--summary", type=Path, help="summary.csv")
     parser.add_argument("--sensitivity", type=Path, help="sensitivity.csv, from the agreement stage")
     parser.add_argument("--agreement", type=Path, help="agreement.csv, from the same stage")
+    parser.add_argument("--proposals", type=Path, nargs="*", default=[], help="proposals.csv of each cell")
     parser.add_argument("--grids", type=Path, nargs="*", default=[], help="grid.h5 of each cell")
     parser.add_argument("--traces", type=Path, nargs="*", default=[], help="trace.csv of each cell")
     parser.add_argument("--splits", type=Path, nargs="*", default=[], help="splits of each dataset and seed")

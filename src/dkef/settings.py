@@ -107,6 +107,20 @@ class Sensitivity:
 
 
 @dataclass(frozen=True)
+class Proposals:
+    """Sample counts at which the `normalisers` figure looks at log Z, by proposal."""
+
+    q0: list[int] = field(default_factory=lambda: [10**k for k in range(4, 9)])
+    mixture: list[int] = field(default_factory=lambda: [10**k for k in range(3, 7)])
+    annealed: list[int] = field(default_factory=lambda: [250, 1000])
+
+    def __post_init__(self) -> None:
+        for key in ("q0", "mixture", "annealed"):
+            for samples in getattr(self, key):
+                require(samples >= 2, f"proposals.{key}", samples, ">= 2")
+
+
+@dataclass(frozen=True)
 class Compute:
     """Threads are part of the configuration: TensorFlow's results differ in the last bits with their number."""
 
@@ -128,4 +142,5 @@ class Cell:
     evaluation: EvaluationSettings
     comparison: Comparison
     sensitivity: Sensitivity
+    proposals: Proposals
     compute: Compute

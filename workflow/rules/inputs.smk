@@ -71,6 +71,10 @@ def chunk_config(wildcards):
     return plan.chunk_slice(wildcards.dataset, wildcards.model, int(wildcards.seed))
 
 
+def proposals_config(wildcards):
+    return plan.proposals_slice(wildcards.dataset, wildcards.model, int(wildcards.seed))
+
+
 def normaliser_of(wildcards):
     return plan.cell(wildcards.dataset, wildcards.model).normaliser
 
@@ -153,6 +157,15 @@ def drawable(name):
     return cell_paths(name, [d for d in plan.datasets() if plan.synthetic(d)])
 
 
+def unnormalised(name):
+    """The file `name` of every cell whose model does not know its own log Z."""
+    return [
+        cell(name).format(dataset=dataset, model=model, seed=seed)
+        for dataset, model, seed in plan.cells
+        if not plan.normalised(dataset, model)
+    ]
+
+
 def splits_of_seed_0():
     return [f"data/processed/{dataset}/seed0.h5" for dataset in plan.datasets()]
 
@@ -167,6 +180,7 @@ def figure_inputs(wildcards):
         "grids": drawable("grid.h5"),
         "traces": cell_paths("trace.csv"),
         "splits": splits_of_seed_0(),
+        "proposals": unnormalised("proposals.csv"),
     }
     return {need: offered[need] for need in find_figure(wildcards.figure).needs}
 

@@ -81,3 +81,29 @@ rule normalise:
     shell:
         "python -m dkef.normalise {params.command} --config {params.config:q}"
         " --model {input.model} --threads {threads} --out {output} > {log} 2>&1"
+
+
+rule proposals:
+    input:
+        model=cell("model.h5"),
+        data="data/processed/{dataset}/seed{seed}.h5",
+        code=code_of("dkef.proposals"),
+    output:
+        cell("proposals.csv"),
+    log:
+        cell("proposals.log"),
+    benchmark:
+        cell("proposals.benchmark.jsonl")
+    conda:
+        "../../environment.yml"
+    threads: 2
+    resources:
+        mem_mb=growing(1500),
+        runtime="4h",
+    params:
+        config=proposals_config,
+        folder=cell("proposals"),
+    shell:
+        "python -m dkef.proposals --config {params.config:q} --model {input.model}"
+        " --data {input.data} --folder {params.folder} --threads {threads}"
+        " --out {output} > {log} 2>&1"

@@ -14,7 +14,7 @@ from dkef.errors import ConfigError
 if TYPE_CHECKING:
     from dkef.figures.inputs import Inputs
 
-INPUTS = ("metrics", "summary", "grids", "traces", "splits", "sensitivity", "agreement")
+INPUTS = ("metrics", "summary", "grids", "traces", "splits", "sensitivity", "agreement", "proposals")
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,11 @@ FIGURES: dict[str, Figure] = {
         "dkef.figures.sensitivity:draw",
         ("sensitivity", "agreement"),
         "FSSD and KSD of every model over kernel bandwidths, and how well their orders agree.",
+    ),
+    "normalisers": Figure(
+        "dkef.figures.normalisers:draw",
+        ("proposals",),
+        "log Z of trained models by three proposals, against what the samples cost.",
     ),
 }
 

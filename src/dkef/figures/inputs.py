@@ -4,7 +4,7 @@ import functools
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from dkef.errors import DkefError, one_line
 from dkef.figures.look import dataset_order, model_order
 from dkef.files import AGAIN, require_noted
 from dkef.hdf5 import read_hdf5
-from dkef.metrics import COLUMNS, SENSITIVITY_COLUMNS
+from dkef.metrics import COLUMNS, PROPOSAL_COLUMNS, PROVENANCE, SENSITIVITY_COLUMNS
 from dkef.models.protocol import Array
 from dkef.summarise import SUMMARY_COLUMNS
 from dkef.tables import read_table
@@ -113,6 +113,7 @@ class Inputs:
     splits: Mapping[tuple[str, int], Mapping[str, Array]] = field(default_factory=dict)
     sensitivity: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(SENSITIVITY_COLUMNS)))
     agreement: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(AGREEMENT_COLUMNS)))
+    proposals: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(PROPOSAL_COLUMNS)))
 
     def runs(self, dataset: str, model: str, metric: str) -> pd.DataFrame:
         """Rows of metrics.csv for one bar: one row a seed."""
@@ -175,6 +176,12 @@ def read_agreement(path: Path) -> pd.DataFrame:
     """The table of rank correlations over settings."""
     taus = [name for name in AGREEMENT_COLUMNS if name.startswith("tau")]
     return read_table(path, AGREEMENT_COLUMNS, numbers=("bandwidth_factor", "locations", *taus))
+
+
+def read_proposals(paths: Sequence[Path]) -> pd.DataFrame:
+    """log Z by every proposal and number of samples, the tables of all cells in one."""
+    numbers = tuple(c for c in PROPOSAL_COLUMNS if c not in ("dataset", "model", "proposal", "status", *PROVENANCE))
+    return pd.concat([_with_whole_seeds(p, read_table(p, PROPOSAL_COLUMNS, numbers=numbers)) for p in paths])
 
 
 def read_grid(path: Path) -> tuple[Key, Grid]:

@@ -19,7 +19,7 @@ rule compare:
     threads: 1
     resources:
         mem_mb=growing(1000),
-        runtime="1h",
+        runtime="20m",
     params:
         config=compare_config,
     shell:

@@ -17,7 +17,7 @@ rule evaluate:
     threads: train_threads
     resources:
         mem_mb=growing(3000),
-        runtime="1h",
+        runtime="20m",
     params:
         config=evaluate_config,
     shell:
@@ -42,7 +42,7 @@ rule grid:
     threads: train_threads
     resources:
         mem_mb=growing(2000),
-        runtime="30m",
+        runtime="15m",
     params:
         config=grid_config,
     shell:

@@ -48,7 +48,7 @@ rule normalise_chunk:
     threads: 1
     resources:
         mem_mb=growing(1000),
-        runtime="2h",
+        runtime="1h",
     params:
         config=chunk_config,
     shell:

@@ -213,3 +213,23 @@ def sensitivity_inputs() -> Inputs:
     entries = tuple(entry(name, models, 3, False) for name in ("redwine", "parkinsons"))
     request = Request("sensitivity", "made_up", "", entries)
     return Inputs(request, sensitivity=pd.DataFrame(rows), agreement=pd.DataFrame(orders))
+
+
+def proposal_inputs() -> Inputs:
+    """Two sets: q0 that is nats too good and knows it at times, a mixture that is right, annealed chains with few."""
+    rng = rng_for("made-up proposals")
+    rows = []
+    for dataset, truth in (("redwine", -13.0), ("parkinsons", -15.3)):
+        for kind, cost, exponents in (("q0", 1, range(4, 9)), ("mixture", 4, range(3, 7)), ("annealed", 9000, (2, 3))):
+            for exponent in exponents:
+                effective = 10 ** (exponent - 6.5) if kind == "q0" else 0.1 * 10**exponent
+                error = 1 / np.sqrt(max(effective, 1.0))
+                rows.append({
+                    "dataset": dataset, "model": "dkef", "seed": 0, "proposal": kind, "samples": 10**exponent,
+                    "evaluations": cost * 10**exponent, "log_z": 30.0, "stderr": error,
+                    "bias_bound": np.nan if effective < 100 else 5 / effective, "effective_samples": max(effective, 1),
+                    "tail_index": 0.5, "halves_apart": error, "status": "ok" if effective > 100 else "untrusted: few",
+                    "log_likelihood": truth + error * rng.normal() + (4 - exponent / 4 if kind == "q0" else 0),
+                })  # fmt: skip
+    entries = tuple(entry(name, ("dkef",), 1, False) for name in ("redwine", "parkinsons"))
+    return Inputs(Request("normalisers", "made_up", "", entries), proposals=pd.DataFrame(rows))

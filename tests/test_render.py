@@ -35,6 +35,7 @@ MAKERS: dict[str, Callable[[], Inputs]] = {
     "marginals": made_up.split_inputs,
     "ablation": made_up.ablation_inputs,
     "sensitivity": made_up.sensitivity_inputs,
+    "normalisers": made_up.proposal_inputs,
 }
 
 

@@ -1,0 +1,69 @@
+"""The stage `proposals`: every proposal at every size, kept and found again."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from dkef import proposals
+from dkef.data.splits import Splits, read_splits, write_splits
+from dkef.data.whitening import Whitening
+from dkef.figures.inputs import read_proposals
+from dkef.models.kef import KefModel
+from dkef.models.protocol import Fit
+from dkef.models.storage import write_model
+from tests.normaliser.examples import log_moment, random_kef
+
+CONFIG = {
+    "dataset": "toy", "model": "dkef", "seed": 0,
+    "normaliser": {
+        "percentile": 30.0,
+        "cover": {"clusters": 3, "widths": [1.0], "pilot_samples": 100, "adapt_draws": 500, "adapt_rounds": 1,
+                  "renewals": 0},
+        "annealing": {"temperatures": 8, "leapfrog": 2, "pilot_chains": 32},
+    },
+    "proposals": {"q0": [1000, 4000], "mixture": [1000], "annealed": [300]},
+}  # fmt: skip
+
+
+@pytest.fixture
+def files(tmp_path):
+    write_model(tmp_path / "model.h5", Fit(KefModel(random_kef())), {})
+    rows = np.random.default_rng(0).normal(size=(90, 2))
+    splits = Splits(
+        train=rows[:60], valid=rows[60:75], test=rows[75:], train_rows=np.arange(60), valid_rows=np.arange(60, 75),
+        test_rows=np.arange(75, 90), whitening=Whitening(np.zeros(2), np.eye(2)), title="toy", whitened=False,
+        columns=("a", "b"), removed=(), digest="abc", subset_of=None,
+    )  # fmt: skip
+    write_splits(tmp_path / "splits.h5", splits, {})
+    return tmp_path
+
+
+def run(files, monkeypatch):
+    words = {"config": json.dumps(CONFIG), "model": files / "model.h5", "data": files / "splits.h5",
+             "folder": files / "parts", "out": files / "proposals.csv"}  # fmt: skip
+    monkeypatch.setattr(sys, "argv", ["proposals", *(str(w) for k, v in words.items() for w in (f"--{k}", v))])
+    proposals.main()
+    return (files / "proposals.csv").read_bytes()
+
+
+def test_every_estimate_has_its_row_and_agrees_with_quadrature(files, monkeypatch):
+    run(files, monkeypatch)
+    table = read_proposals([files / "proposals.csv"])
+    assert list(zip(table["proposal"], table["samples"], strict=True)) == [
+        ("q0", 1000), ("q0", 4000), ("mixture", 1000), ("annealed", 300)
+    ]  # fmt: skip
+    truth = log_moment(random_kef())
+    assert (np.abs(table["log_z"] - truth) < 4 * table["stderr"]).all()  # chance of a miss about 1e-4 each
+    log_p = KefModel(random_kef()).log_density(read_splits(files / "splits.h5").test).mean()
+    np.testing.assert_allclose(table["log_likelihood"], log_p - table["log_z"])
+    assert (table["evaluations"] >= table["samples"]).all()
+
+
+def test_a_second_run_finds_everything_and_writes_the_same_bytes(files, monkeypatch):
+    first = run(files, monkeypatch)
+    written = {path: path.stat().st_mtime_ns for path in (files / "parts").rglob("*") if path.is_file()}
+    assert len(written) > 10
+    assert run(files, monkeypatch) == first
+    assert written == {path: path.stat().st_mtime_ns for path in (files / "parts").rglob("*") if path.is_file()}

@@ -27,6 +27,8 @@ class Backend:
     softplus: Callable[[Tensor], Tensor]
     maximum: Callable[[Tensor, float], Tensor]
     matmul: Callable[[Tensor, Tensor], Tensor]
+    matmul_transposed: Callable[[Tensor, Tensor], Tensor]  # a b' of the last two axes
+    concatenate: Callable[[Sequence[Tensor]], Tensor]  # along the last axis
     reshape: Callable[[Tensor, Sequence[int]], Tensor]
     transpose: Callable[[Tensor], Tensor]  # of a matrix
     sum: Callable[[Tensor, int], Tensor]  # over one axis
@@ -45,6 +47,8 @@ NUMPY = Backend(
     softplus=lambda x: np.logaddexp(0.0, x),
     maximum=np.maximum,
     matmul=np.matmul,
+    matmul_transposed=lambda a, b: np.matmul(a, np.swapaxes(b, -1, -2)),
+    concatenate=lambda parts: np.concatenate(parts, axis=-1),
     reshape=lambda x, shape: np.reshape(x, tuple(shape)),
     transpose=np.transpose,
     sum=lambda x, axis: np.sum(x, axis=axis),
@@ -69,6 +73,8 @@ def tensorflow_backend() -> Backend:
         softplus=tf.math.softplus,
         maximum=tf.maximum,
         matmul=tf.matmul,
+        matmul_transposed=lambda a, b: tf.matmul(a, b, transpose_b=True),
+        concatenate=lambda parts: tf.concat(parts, axis=-1),
         reshape=tf.reshape,
         transpose=tf.transpose,
         sum=lambda x, axis: tf.reduce_sum(x, axis=axis),

@@ -55,11 +55,7 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
 
 def products(p: Tensor, e: Tensor) -> Tensor:
     """p_d.e_c for p [n, d, w] and e [n, c, w], of which either may have one row for all; returns [n, d, c]."""
-    if isinstance(p, np.ndarray):
-        return p @ np.swapaxes(e, -1, -2)
-    import tensorflow as tf  # as in `backend`: evaluation does without
-
-    return tf.matmul(p, e, transpose_b=True)
+    return backend_of(p).matmul_transposed(p, e)
 
 
 def centred(phi: Tensor, psi: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,11 +82,7 @@ def kernel_matrix(component: Component, phi: Tensor, psi: Tensor) -> Tensor:
 
 def with_column(a: Tensor, column: Tensor) -> Tensor:
     """a [..., w] with one more column [...]; returns [..., w + 1]."""
-    if isinstance(a, np.ndarray):
-        return np.concatenate([a, column[..., None]], axis=-1)
-    import tensorflow as tf  # as in `backend`: evaluation does without
-
-    return tf.concat([a, column[..., None]], axis=-1)
+    return backend_of(a).concatenate([a, column[..., None]])
 
 
 def kernel_jet(component: Component, jet: Jet, psi: Tensor) -> KernelJet:

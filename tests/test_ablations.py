@@ -35,7 +35,18 @@ def specs(name: str, overrides: tuple[str, ...] = ()) -> dict[str, object]:
 
 
 def test_the_ablations_of_the_issue_are_all_there() -> None:
-    assert set(NAMES) == set(VARIED) | {"ablation_fidelity"}
+    assert set(NAMES) == set(VARIED) | {"ablation_fidelity", "ablation_kernel_form"}
+
+
+def test_the_kernel_form_ablation_crosses_its_two_choices_from_the_same_kernels() -> None:
+    plan = Plan("ablation_kernel_form")
+    for dataset in ("redwine", "ring"):
+        found = [plan.spec(dataset, model) for model in plan.models(dataset)]
+        forms = {(spec.width_parametrisation, spec.top_activation) for spec in found}
+        assert forms == {(width, top) for width in ("plain", "squared") for top in ("softplus", "linear")}
+        for spec in found:
+            power = 2 if spec.width_parametrisation == "squared" else 1
+            np.testing.assert_allclose(np.array(spec.kernel_scales) ** power, found[0].kernel_scales, rtol=5e-3)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -238,7 +238,7 @@ def test_a_killed_run_continues_from_its_checkpoint_to_the_same_parameters(
     resumed = fit(NOISY, checkpoint=checkpoint)
     assert done == [0, 1, 2, 3, 4, 4, 5]  # the checkpoint after iteration 4 was the last
     assert same_parameters(undisturbed, resumed)
-    assert resumed.trace == undisturbed.trace
+    assert repr(resumed.trace) == repr(undisturbed.trace)  # equal texts: 1 is not 1.0 in a table
 
 
 def test_progress_is_read_back_exactly_and_only_for_the_settings_and_data_it_belongs_to(tmp_path: Path):

@@ -3,12 +3,11 @@
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dkef.errors import DkefError
-from dkef.hdf5 import read_hdf5, write_hdf5
+from dkef.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.models.protocol import Array
 from dkef.training.adam import Adam
 from dkef.training.early_stopping import EarlyStopping
@@ -48,8 +47,9 @@ def write_progress(path: Path, progress: Progress, identity: str) -> None:
         "best_theta": progress.best_theta,
         "adam_mean": progress.adam.mean,
         "adam_square": progress.adam.square,
-        "trace": np.array([[row[c] for c in columns] for row in progress.trace]),
     }
+    # A column each, so that whole numbers stay whole and the trace of a resumed run is the same text.
+    arrays |= {f"trace/{name}": np.array([row[name] for row in progress.trace]) for name in columns}
     record = {
         "identity": identity,
         "columns": columns,
@@ -76,12 +76,14 @@ def read_progress(path: Path | None, identity: str, patience: int) -> Progress |
     if contents.record.get("identity") != identity:
         return None
     try:
-        return _restored(contents.record, contents.arrays, patience)
+        return _restored(contents, patience)
     except (KeyError, TypeError, ValueError):  # the state of another version of this class
         return None
 
 
-def _restored(record: dict[str, Any], arrays: dict[str, Array], patience: int) -> Progress:
+def _restored(contents: Contents, patience: int) -> Progress:
+    record, arrays, trace = contents.record, contents.arrays, contents.below("trace")
+    columns = [trace[name].tolist() for name in record["columns"]]
     return Progress(
         theta=arrays["theta"],
         adam=Adam(arrays["adam_mean"], arrays["adam_square"], record["adam_count"]),
@@ -92,7 +94,7 @@ def _restored(record: dict[str, Any], arrays: dict[str, Array], patience: int) -
         skipped_in_a_row=record["skipped_in_a_row"],
         seconds=record["seconds"],
         stopped=record["stopped"],
-        trace=[dict(zip(record["columns"], map(float, row), strict=True)) for row in arrays["trace"]],
+        trace=[dict(zip(record["columns"], row, strict=True)) for row in zip(*columns, strict=True)],
     )
 
 

@@ -25,7 +25,7 @@ MARK = b"dkef sha256 "
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Bytes of arrays that a file may hold: a little, or in proportion to its own size.
 SMALL, RATIO = 64_000_000, 100
-MOST_ITEMS = 10_000
+MOST_ITEMS, DEEPEST = 10_000, 3  # ours have two levels; a folder may contain itself
 BROKEN = (OSError, KeyError, ValueError, TypeError, RuntimeError, AttributeError, UnicodeError, RecursionError)
 
 
@@ -106,8 +106,8 @@ def _arrays(file: h5py.File, budget: int) -> Iterator[tuple[str, Array]]:
         prefix, group = waiting.pop()
         for name in group:
             items += 1
-            if items > MOST_ITEMS:
-                raise ValueError(f"more than {MOST_ITEMS} items")
+            if items > MOST_ITEMS or prefix.count("/") >= DEEPEST:
+                raise ValueError(f"more than {MOST_ITEMS} items or {DEEPEST} levels")
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
                 raise ValueError(f"{prefix}{name} is a link")
             item = group[name]

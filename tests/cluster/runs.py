@@ -1,11 +1,12 @@
 """Runs of a clone of this project: what the tests of Slurm and Kubernetes share."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -35,16 +36,21 @@ def clone(project: Path) -> None:
 
 @contextmanager
 def started(project: Path, *arguments: str, path: str = "src") -> Iterator["subprocess.Popen[bytes]"]:
-    """Snakemake in a project's folder, with the project's own code; what it says goes to run.log there."""
+    """Snakemake in a project's folder, with the project's own code; what it says goes to run.log there.
+
+    On the way out it is killed with its local jobs: told to stop, it would first wait for them.
+    """
     variables = os.environ | {"PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "2"}
     words = [sys.executable, "-m", "snakemake", *arguments]
     with open(project / "run.log", "ab") as log:
-        run = subprocess.Popen(words, cwd=project, env=variables, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        run = subprocess.Popen(
+            words, cwd=project, env=variables, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+        )
     try:
         yield run
     finally:
-        if run.poll() is None:
-            run.terminate()
+        with suppress(ProcessLookupError):  # nothing is left where the run ended by itself
+            os.killpg(run.pid, signal.SIGKILL)
         run.wait()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import yaml
 
 import dkef
 from dkef.config import compose_cell
@@ -23,6 +24,7 @@ from dkef.hdf5 import reseal
 from dkef.models.gaussian import GaussianModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_own_model, write_model
+from dkef.plan import Plan, load_experiment
 from dkef.streams import rng_for
 from dkef.trust import allowed, belongs_to_user
 from dkef.typed import instantiate
@@ -132,6 +134,25 @@ def test_archives_write_nothing_outside_the_file_that_was_asked_for(tmp_path: Pa
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == sorted(["out.csv", name])
     with pytest.raises(UnavailableError, match=r"without link\.csv"):
         extract(folder / name, "link.csv", folder / "link.csv")
+
+
+@pytest.mark.parametrize("name", ["../../x", "/tmp/x", "a/b", "a b", "..", "a;b", ""])
+@pytest.mark.parametrize("group", ["datasets", "models"])
+def test_no_name_in_an_experiment_leads_outside_the_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, name: str
+) -> None:
+    of = {"datasets": "ring", "models": "gaussian"}
+    chosen = {key: [value] for key, value in of.items()} | {group: [name]}
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "outside.yaml").write_text(
+        yaml.safe_dump({
+            "title": "X", "figures": [], group: {name: {"of": of[group]}}, "suites": {"all": chosen | {"seeds": 1}},
+        })
+    )  # fmt: skip
+    monkeypatch.setenv("DKEF_CONFIG_PATH", str(tmp_path))
+    load_experiment.cache_clear()
+    with pytest.raises(ConfigError, match="letters, digits and _"):
+        Plan("outside")
 
 
 @pytest.mark.parametrize("file", ["../x.csv", "/etc/x.csv", "a/../../x.csv", "x.csv"])

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -86,6 +87,8 @@ class Plan:
             ("model", suite.models, self.experiment.models),
         ):
             for name in names:
+                # Names become folders, which must lie below results/ and data/.
+                require(bool(re.fullmatch("[A-Za-z0-9_]+", name)), f"{where}: {group}", name, "letters, digits and _")
                 check_choice(group, variants[name].of if name in variants else name, where)
         for dataset in suite.datasets:
             for model in suite.models:

@@ -28,6 +28,7 @@ BATCHES = (
         f"{CELL}/gaussian/seed0/grid.h5": "grid",
     },
     {f"{DKEF}/log_z.json": "log_z", f"{CELL}/made/seed0/trace.csv": "trace"},
+    {f"{DKEF}/normalise/proposal.h5": "proposal"},
 )
 
 

@@ -3,12 +3,13 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dkef.errors import DkefError
+from dkef.errors import DkefError, one_line
 from dkef.files import read_json, write_json
 from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
@@ -69,6 +70,16 @@ def _rounds(most: int, tolerance: float | None) -> Iterator[int]:
         yield chunks
         chunks *= 2
     yield most
+
+
+@contextmanager
+def _whole_record(path: Path) -> Iterator[None]:
+    """One sentence for a record that lacks what it should hold."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise DkefError(f"{path} is not a whole record ({reason}); delete it and compute it again") from None
 
 
 class ChunkRun:
@@ -169,17 +180,20 @@ class ChunkRun:
     def _read_pilot(self, path: Path) -> Pilot:
         record = read_json(path)
         self._check(path, record, self.identity)
-        return Pilot(record["log_a"], record["log_s"], record["rho"])
+        with _whole_record(path):
+            return Pilot(record["log_a"], record["log_s"], record["rho"])
 
     def _merge_stage(self, stage: str, paths: Iterable[Path]) -> Halves:
         records = {}
         for path in paths:
             record = read_json(path)
             self._check(path, record, self.identity | {"stage": stage, "count": self.settings.chunk_samples})
-            if record["chunk"] in records:
-                raise DkefError(f"{path} holds {stage} chunk {record['chunk']} a second time; give every chunk once")
-            first, second = map(Moments.of_record, record["halves"])
-            records[record["chunk"]] = first, second
+            with _whole_record(path):
+                number = int(record["chunk"])
+                first, second = map(Moments.of_record, record["halves"])
+            if number in records:
+                raise DkefError(f"{path} holds {stage} chunk {number} a second time; give every chunk once")
+            records[number] = first, second
         if sorted(records) != list(range(len(records))):
             raise DkefError(f"{stage}: chunks {sorted(records)} have gaps; compute the missing ones")
         return merge_halves([records[k] for k in sorted(records)])

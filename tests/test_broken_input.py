@@ -98,6 +98,13 @@ def test_an_archive_whose_directory_points_nowhere_is_damaged(tmp_path: Path) ->
         extract(tmp_path / "x.zip", "x.csv", tmp_path / "x.csv")
 
 
+@pytest.mark.parametrize("override", ["model.width=\n20", "~model.\n", "a\n=b", "dataset=\n"])
+def test_a_broken_override_is_one_sentence(override: str) -> None:
+    with pytest.raises(DkefError) as caught:
+        compose_cell(("model=made", override))
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("text", [b"_target_: \xf4\n", b"a: [1\n", b"- 1\n", b"3\n", b"a: *b\n", b"? {a: 1}\n: 2\n"])
 def test_a_broken_yaml_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
     (tmp_path / "model").mkdir()

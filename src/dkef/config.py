@@ -61,7 +61,7 @@ def compose_section(name: str, overrides: tuple[str, ...] = ()) -> DictConfig:
         with initialize_config_dir(version_base="1.3", config_dir=str(home.resolve())):
             return compose(name, overrides=[*extra, *overrides], return_hydra_config=True)
     except (OmegaConfBaseException, *NOT_YAML) as error:
-        raise ConfigError(f"{' '.join([f'config {name}', *overrides])}: {one_line(error)}") from None
+        raise ConfigError(f"config {name} {_told(overrides)}: {one_line(error)}") from None
 
 
 @functools.cache
@@ -72,9 +72,9 @@ def compose_cell(overrides: tuple[str, ...]) -> Cell:
         chosen = {group: str(name) for group, name in composed.hydra.runtime.choices.items() if "/" not in group}
         values = {str(key): OmegaConf.to_container(composed[key], resolve=True) for key in composed if key != "hydra"}
     except MissingConfigException as error:
-        raise ConfigError(f"{_first_line(error)} (overrides: {' '.join(overrides)})") from None
+        raise ConfigError(f"{_first_line(error)} (overrides: {_told(overrides)})") from None
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(f"overrides {' '.join(overrides)}: {_first_line(error)}") from None
+        raise ConfigError(f"overrides {_told(overrides)}: {_first_line(error)}") from None
     cell = typed(Cell, values, lambda key: _file_of(key, chosen))
     # Build both open sections now, so that a bad value in them stops the run before any job starts.
     instantiate(cell.model, f"config/model/{chosen['model']}.yaml", "model")
@@ -85,6 +85,11 @@ def compose_cell(overrides: tuple[str, ...]) -> Cell:
 def _file_of(key: str, chosen: Mapping[str, str]) -> str:
     group = key.partition(".")[0]
     return f"config/{group}/{chosen[group]}.yaml" if group in chosen else "config/config.yaml"
+
+
+def _told(overrides: tuple[str, ...]) -> str:
+    """Overrides as they were given, on one line whatever is in them."""
+    return " ".join(" ".join(overrides).split())
 
 
 def _first_line(error: Exception) -> str:

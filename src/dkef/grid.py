@@ -174,9 +174,9 @@ def main() -> None:
     arrays, facts = on_grid(model, truth, log_z)
     if truth is not None:
         facts["true_log_likelihood"] = float(np.mean(truth.log_density(splits.test)))
-    if responsibilities := getattr(model, "responsibilities", None):  # a mixture on clusters: who owns which row
+    if (clusters := getattr(model, "clusters", None)) is not None:
         arrays["cluster_points"] = splits.train[:CLUSTER_ROWS]
-        arrays["cluster_labels"] = np.argmax(responsibilities(splits.train[:CLUSTER_ROWS]), axis=1)
+        arrays["cluster_labels"] = clusters[:CLUSTER_ROWS]
     facts |= {key: config[key] for key in ("dataset", "model", "seed")}
     facts |= {"status": record["status"], "code_version": code_version()}
     log.info("%s", {key: facts[key] for key in ("log_z", "log_z_from", "grid_log_mass", "masses")})

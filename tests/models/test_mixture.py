@@ -105,14 +105,11 @@ def test_the_mixture_density_integrates_to_one() -> None:
     assert total == pytest.approx(1, abs=1e-8)  # the trapezoidal rule on smooth, decayed integrands
 
 
-def test_responsibilities_are_the_posterior_probabilities() -> None:
-    x = near_both(20)
-    share = two_gaussians().responsibilities(x)
-    parts = [
-        np.log(w) - ((x - m) ** 2).sum(axis=1) / (2 * s**2) - 2 * math.log(s)
-        for w, m, s in zip(TWO.weights, TWO.means, TWO.stds, strict=True)
-    ]
-    np.testing.assert_allclose(share[:, 0], 1 / (1 + np.exp(parts[1] - parts[0])), rtol=1e-9)
+def test_a_mixture_remembers_the_cluster_of_every_training_row() -> None:
+    x = near_both(100)
+    fit = Mixture(GAUSSIAN, clusters=2).fit(x, x[:10], Workbench())
+    again = MixtureModel.restore(fit.model.settings(), fit.model.arrays())
+    np.testing.assert_array_equal(again.clusters, spectral_clusters(x, 2, 10, rng_for("clusters", "data", 0)))
 
 
 def test_samples_have_the_weights_and_the_places_of_the_components() -> None:

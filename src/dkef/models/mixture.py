@@ -83,8 +83,9 @@ def curvature_along(model: DensityModel, y: Array, directions: Array, batch: int
 class MixtureModel(DensityModel):
     """The mixture; normalised, with the errors of its components' log Z on record."""
 
-    def __init__(self, parts: tuple[Part, ...]) -> None:
+    def __init__(self, parts: tuple[Part, ...], clusters: Array | None = None) -> None:
         self.parts = parts
+        self.clusters = np.zeros(0, dtype=int) if clusters is None else clusters  # of the training rows, in their order
 
     @property
     def dimension(self) -> int:
@@ -104,12 +105,6 @@ class MixtureModel(DensityModel):
         curvature = (share * (curvatures + scores**2)).sum(axis=0) - score**2
         return Evaluation(log_p, score, curvature)
 
-    def responsibilities(self, x: Array) -> Array:
-        """Posterior probability of each component at x [n, d]; returns [n, components]."""
-        log_parts = np.stack([part.log_density(x) for part in self.parts], axis=1)
-        share: Array = np.exp(log_parts - logsumexp(log_parts, axis=1, keepdims=True))
-        return share
-
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         counts = rng.multinomial(n, [part.weight for part in self.parts])
         drawn = [
@@ -126,6 +121,7 @@ class MixtureModel(DensityModel):
             "mean": np.stack([part.whitening.mean for part in self.parts]),  # [i, d]
             "W": np.stack([part.whitening.W for part in self.parts]),  # [i, d, d]
             "log_z": np.array([part.log_z[:3] for part in self.parts]),  # [i, 3]: value, stderr, bias bound
+            "clusters": self.clusters,  # [n]
         }
         for i, part in enumerate(self.parts):
             named |= {f"component{i}.{name}": array for name, array in part.model.arrays().items()}
@@ -144,7 +140,7 @@ class MixtureModel(DensityModel):
             value, stderr, bias_bound = map(float, arrays["log_z"][i])
             log_z = LogZ(value, stderr, bias_bound, entry["log_z_status"])
             parts.append(Part(float(arrays["weight"][i]), Whitening(arrays["mean"][i], arrays["W"][i]), model, log_z))
-        return cls(tuple(parts))
+        return cls(tuple(parts), arrays["clusters"])
 
 
 def _component_class(name: str) -> type[DensityModel]:

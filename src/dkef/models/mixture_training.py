@@ -60,7 +60,7 @@ def fit_mixture(spec: Mixture, train: Array, valid: Array, bench: Workbench, est
         checkpoint = _own_bench(bench, i).checkpoint
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
-    return _gather(MixtureModel(tuple(parts)), fits, valid)
+    return _gather(MixtureModel(tuple(parts), labels), fits, valid)
 
 
 def _own_bench(bench: Workbench, i: int) -> Workbench:

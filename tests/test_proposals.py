@@ -19,7 +19,7 @@ CONFIG = {
     "dataset": "toy", "model": "dkef", "seed": 0,
     "normaliser": {
         "percentile": 30.0,
-        "cover": {"clusters": 3, "widths": [1.0], "pilot_samples": 100, "adapt_draws": 500, "adapt_rounds": 1,
+        "cover": {"clusters": 3, "widths": [1.0], "pilot_samples": 100, "adapt_draws": 200, "adapt_rounds": 1,
                   "renewals": 0},
         "annealing": {"temperatures": 8, "leapfrog": 2, "pilot_chains": 32},
     },

@@ -18,7 +18,7 @@ from dkef.normaliser.settings import CoverSettings
 from tests.normaliser.examples import random_kef
 
 FEW = CoverSettings(
-    kinds=["rows", "local", "clusters"], widths=[0.5, 1.0], clusters=3, pilot_samples=200, adapt_draws=2000,
+    kinds=["rows", "local", "clusters"], widths=[0.5, 1.0], clusters=3, pilot_samples=200, adapt_draws=1000,
     adapt_rounds=3, renewals=1,
 )  # fmt: skip
 
@@ -173,7 +173,7 @@ def test_adaptation_finds_mass_that_the_rows_hardly_have():
     parameters = KefParameters(np.array([9.0, 14.0]), z, (Component("gaussian", 1.0, 0.3, ()),), q0)
     rng = np.random.default_rng(16)
     rows = z[(rng.random(400) < 0.03).astype(int)] + 0.4 * rng.normal(size=(400, 4))
-    settings = replace(FEW, kinds=["rows", "adapted"], adapt_draws=5000)
+    settings = replace(FEW, kinds=["rows", "adapted"], adapt_draws=1500)
     found = candidates(parameters, rows, settings, np.random.default_rng(17))
     mixtures = [Mixture(q0, cover, 0.1) for cover in found.values()]
     shares = dict(zip(found, effective_shares(parameters, mixtures, 4000, rng), strict=True))

@@ -11,17 +11,17 @@ from scipy.special import gammaln, logsumexp
 from dkef.errors import DkefError
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.bias_bound import bias_bound
-from dkef.normaliser.choice import CheapestRun
+from dkef.normaliser.choice import CheapestRun, Entrant
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.estimate import estimate, run_pilot
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals import fit_proposal, read_proposal, weights_of, write_proposal
+from dkef.normaliser.proposals import Q0, fit_proposal, read_proposal, weights_of, write_proposal
 from dkef.normaliser.settings import Annealing, CoverSettings, Normaliser
 from tests.normaliser.examples import log_moment, random_kef
 
 LOG = logging.getLogger("test")
 COVER = CoverSettings(
-    widths=[0.5, 1.0, 2.0], clusters=3, pilot_samples=200, adapt_draws=2000, adapt_rounds=2, renewals=1
+    widths=[0.5, 1.0, 2.0], clusters=3, pilot_samples=200, adapt_draws=1000, adapt_rounds=2, renewals=1
 )
 ANNEALING = Annealing(temperatures=12, steps=1, leapfrog=2, pilot_chains=64)
 SETTINGS = Normaliser(
@@ -177,3 +177,26 @@ def test_annealing_is_tried_where_the_mixture_lies_elsewhere(tmp_path):
     rows = 0.9 + 0.2 * np.random.default_rng(2).normal(size=(200, 6))
     CheapestRun(parameters, rows, replace(TARGET, samples=200_000), ("away",), 1, LOG).in_folder(tmp_path)
     assert (tmp_path / "annealed" / "proposal.h5").exists()
+
+
+def entrant(log_z: float, relative_error: float, sound: bool = True) -> Entrant:
+    """10^4 weights whose mean has a given relative error; one that is not sound has a single weight in its variance."""
+    n = 10_000
+    log_m2 = 2 * (log_z + math.log(relative_error * n))
+    log_max = log_z + 1 if sound else log_z + math.log(relative_error * n)
+    return Entrant(Q0, 1, Moments(n, log_z, log_m2, log_max))
+
+
+def test_an_estimate_that_is_nats_too_small_is_found_out_even_by_one_with_doubts():
+    """As seen on MiniBooNE: q0 at 79.6 +- 0.08 without any doubt, a mixture at 89.6 with some; the truth is 89.6."""
+    q0, mixture = entrant(79.6, 0.08), entrant(89.6, 0.06, sound=False)
+    assert q0.sound
+    assert not mixture.sound
+    assert q0.misses_mass([q0, mixture])
+    assert not mixture.misses_mass([q0, mixture])
+
+
+def test_an_estimate_with_doubts_that_is_a_little_larger_proves_nothing():
+    q0, mixture = entrant(79.6, 0.08), entrant(82.0, 0.06, sound=False)
+    assert not q0.misses_mass([q0, mixture])
+    assert q0.misses_mass([q0, entrant(82.0, 0.06)])

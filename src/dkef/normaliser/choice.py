@@ -6,6 +6,7 @@ p~, not in seconds, so that every machine chooses alike.
 """
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,12 @@ from dkef.files import read_json, write_json
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array
 from dkef.normaliser.chunks import ChunkRun
-from dkef.normaliser.estimate import LEAST_EFFECTIVE, disagreement, own_doubts
+from dkef.normaliser.estimate import DISAGREEMENT, LEAST_EFFECTIVE, own_doubts
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals import Name, Proposal, fit_proposal, read_proposal, weights_of, write_proposal
 from dkef.normaliser.settings import Normaliser
+
+MARKOV = math.log(100)
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,22 @@ class Entrant:
         relative_variance = self.moments.count * self.moments.stderr**2
         return self.cost * max(relative_variance / tolerance, LEAST_EFFECTIVE * (1 + relative_variance))
 
+    @property
+    def sound(self) -> bool:
+        return not own_doubts(self.moments)
+
     def misses_mass(self, others: Sequence["Entrant"]) -> bool:
-        """A proposal can overlook part of Z but not invent it: a larger log Z elsewhere, beyond chance, tells."""
+        """Whether another estimate is larger beyond chance: a proposal can overlook part of Z but not invent it.
+
+        Even an estimate with doubts tells: it has mean Z, so that by Markov's inequality it exceeds 100 Z with a
+        chance of at most 1 %, whatever its variance.
+        """
         mine = self.moments
-        return any(o.moments.log_mean > mine.log_mean and disagreement(mine, o.moments) is not None for o in others)
+        for other in others:
+            allowed = DISAGREEMENT * (math.hypot(mine.stderr, other.moments.stderr) if other.sound else mine.stderr)
+            if other.moments.log_mean - mine.log_mean > allowed + (1e-9 if other.sound else MARKOV):
+                return True
+        return False
 
 
 class CheapestRun:
@@ -52,10 +67,9 @@ class CheapestRun:
     def in_folder(self, folder: Path) -> dict[str, object]:
         """The record of log_z.json."""
         entrants = self._compete(folder)
-        sound = [entrant for entrant in entrants if not own_doubts(entrant.moments)]
-        winner = self._winner(entrants, sound)
+        winner = self._winner(entrants)
         self.log.info("proposal: %s", winner.proposal.kind)
-        others = {e.proposal.kind: e.moments for e in sound if e is not winner and not e.misses_mass(sound)}
+        others = {e.proposal.kind: e.moments for e in _complete(entrants) if e.sound and e is not winner}
         settings = self.settings.at_cost(winner.proposal.kind, winner.cost)
         run = ChunkRun(self.parameters, settings, self.name, self.threads, self.log, winner.proposal)
         return run.in_folder(folder / winner.proposal.kind, others)
@@ -71,17 +85,16 @@ class CheapestRun:
     def _able(self, entrants: list[Entrant]) -> list[Entrant]:
         """Those without doubts that reach the tolerance within the budget."""
         assert self.settings.tolerance is not None
-        sound = [entrant for entrant in entrants if not own_doubts(entrant.moments)]
-        complete = [entrant for entrant in sound if not entrant.misses_mass(sound)]
-        return [e for e in complete if e.cost_of(self.settings.tolerance) <= self.settings.samples]
+        sound = [entrant for entrant in _complete(entrants) if entrant.sound]
+        return [e for e in sound if e.cost_of(self.settings.tolerance) <= self.settings.samples]
 
-    def _winner(self, entrants: list[Entrant], sound: list[Entrant]) -> Entrant:
+    def _winner(self, entrants: list[Entrant]) -> Entrant:
         """The cheapest that is able; if none is, the one with most effective samples at its cost."""
         assert self.settings.tolerance is not None
         tolerance = self.settings.tolerance
         if able := self._able(entrants):
             return min(able, key=lambda entrant: entrant.cost_of(tolerance))
-        rest = [entrant for entrant in sound if not entrant.misses_mass(sound)] or entrants
+        rest = [entrant for entrant in _complete(entrants) if entrant.sound] or _complete(entrants)
         return max(rest, key=lambda e: e.moments.effective_sample_size / e.moments.count / e.cost)
 
     def _entrant(self, kind: str, folder: Path) -> Entrant:
@@ -103,3 +116,8 @@ class CheapestRun:
             moments.effective_sample_size, moments.count, "".join(f"; {doubt}" for doubt in own_doubts(moments)),
         )  # fmt: skip
         return Entrant(proposal, weights.cost, moments)
+
+
+def _complete(entrants: list[Entrant]) -> list[Entrant]:
+    """Those that overlook nothing which another one sees; at least the one with the largest log Z."""
+    return [entrant for entrant in entrants if not entrant.misses_mass(entrants)]

@@ -39,7 +39,7 @@ def adapt(
 
     def weighted_draws() -> tuple[Array, Array]:
         nonlocal t
-        x = mixture.sample(settings.adapt_draws, rng)
+        x = mixture.sample(settings.adapt_draws * first.cover.dimension, rng)
         log_r = log_ratio(program, parameters, mixture, x)
         t = _tempering(log_r)
         return x, softmax(t * log_r)

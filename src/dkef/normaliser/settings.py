@@ -18,8 +18,8 @@ class CoverSettings:
     centres: int = 1500  # training rows that become centres, at most
     clusters: int = 20
     pilot_samples: int = 500  # of each candidate, and all serve all
-    adapt_draws: int = 50_000  # of each round of adaptation
-    adapt_rounds: int = 6
+    adapt_draws: int = 2500  # of each round of adaptation, times the dimension
+    adapt_rounds: int = 8
     renewals: int = 2  # times that the components are placed anew, each followed by as many rounds
 
     def __post_init__(self) -> None:

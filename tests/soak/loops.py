@@ -1,0 +1,79 @@
+"""What is soaked, and a process that does it and tells how it goes."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dkef.streams import rng_for
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one minute showed."""
+
+    minute: float
+    megabytes: float
+    rate: float  # units of work a second of processor time
+
+
+def normaliser() -> Callable[[], int]:
+    """log Z of a random model again and again; counts samples."""
+    from dkef.normaliser.estimate import estimate
+    from dkef.normaliser.settings import Normaliser
+    from tests.normaliser.examples import random_kef
+
+    parameters = random_kef(d=11, m=100, widths=(30, 30, 30), taus=(0.5, 2.0, 5.0))
+    n = 100_000
+    settings = Normaliser(samples=2 * n, bound_samples=n, pilot_samples=n, chunk_samples=n)
+    calls = iter(range(10**9))
+
+    def work() -> int:
+        estimate(parameters, settings, ("soak", next(calls)))
+        return 6 * n  # two chunks, one each for variance and Z of the bound, and the pilot's two samples
+
+    return work
+
+
+def training() -> Callable[[], int]:
+    """Iterations of Algorithm 1 that never stop early; counts iterations."""
+    from dkef.compute import pin_threads
+    from dkef.models.protocol import Workbench
+    from dkef.specs.kef import KernelExponentialFamily
+    from dkef.training.kef_progress import Progress
+    from dkef.training.score_matching import ScoreMatching
+
+    pin_threads(1)
+    x = rng_for("soak").standard_normal((1500, 11))
+    run = ScoreMatching(KernelExponentialFamily(inducing_points=100), x[:1200], x[1200:], Workbench("soak"))
+    state = [Progress.start(run.start, 10**9)]
+
+    def work() -> int:
+        state[0] = run.iterate(state[0])
+        return 1
+
+    return work
+
+
+LOOPS = {"normaliser": normaliser, "training": training}
+
+
+def resident_megabytes() -> float:
+    words = Path("/proc/self/status").read_text().split()
+    return int(words[words.index("VmRSS:") + 1]) / 1024
+
+
+def soak(name: str, minutes: float, answer: Any) -> None:
+    """Work for so long in a process of its own, and send a sample every minute, or tenth of a short time."""
+    work = LOOPS[name]()
+    work()  # compiles
+    every = min(1.0, minutes / 10)
+    start = time.monotonic()
+    while (time.monotonic() - start) / 60 < minutes:
+        done, began, processor = 0, time.monotonic(), time.process_time()
+        while time.monotonic() - began < 60 * every:
+            done += work()
+        elapsed = (time.monotonic() - start) / 60
+        answer.send(Sample(elapsed, resident_megabytes(), done / (time.process_time() - processor)))
+    answer.close()

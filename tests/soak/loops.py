@@ -22,6 +22,7 @@ def normaliser() -> Callable[[], int]:
     """log Z of a random model again and again; counts samples."""
     from dkef.normaliser.estimate import estimate
     from dkef.normaliser.settings import Normaliser
+    from dkef.normaliser.weights import Q0Weights
     from tests.normaliser.examples import random_kef
 
     parameters = random_kef(d=11, m=100, widths=(30, 30, 30), taus=(0.5, 2.0, 5.0))
@@ -30,7 +31,7 @@ def normaliser() -> Callable[[], int]:
     calls = iter(range(10**9))
 
     def work() -> int:
-        estimate(parameters, settings, ("soak", next(calls)))
+        estimate("q0", Q0Weights(parameters, "soak", next(calls)), settings)
         return 6 * n  # two chunks, one each for variance and Z of the bound, and the pilot's two samples
 
     return work

@@ -24,8 +24,8 @@ from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array, DensityModel
 from dkef.models.storage import load_model, load_own_model
 from dkef.normaliser.choice import CheapestRun
-from dkef.normaliser.chunks import ChunkRun, parameters_digest
-from dkef.normaliser.proposals import Q0, Name, fit_proposal, read_proposal, write_proposal
+from dkef.normaliser.chunks import ChunkRun
+from dkef.normaliser.proposals import Name, kept_proposal, parameters_digest, read_proposal
 from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES
 from dkef.provenance import config_digest
@@ -69,7 +69,7 @@ def pilot(args: argparse.Namespace) -> None:
     parameters = read_parameters(load_own_model(args.model), args.model)
     rows = training_rows(args.data)
     with threadpool_limits(1, user_api="blas"):
-        write_proposal(args.proposal, fit_proposal(settings.proposal, parameters, rows, settings, name, log.info))
+        kept_proposal(args.proposal, settings.proposal, parameters, rows, settings, name, log.info)
     write_json(args.out, workflow_run(args).pilot())
 
 
@@ -98,12 +98,8 @@ def estimate_in(
     with threadpool_limits(1, user_api="blas"):
         if settings.proposal == "cheapest":
             return CheapestRun(parameters, rows, settings, name, threads, log).in_folder(folder)
-        proposal = Q0
-        if settings.proposal != "q0":
-            file = folder / f"{settings.proposal}.h5"
-            if not file.exists():
-                write_proposal(file, fit_proposal(settings.proposal, parameters, rows, settings, name, log.info))
-            proposal = read_proposal(file)
+        file = folder / "proposal.h5"
+        proposal = kept_proposal(file, settings.proposal, parameters, rows, settings, name, log.info)
         return ChunkRun(parameters, settings, name, threads, log, proposal).in_folder(folder)
 
 

@@ -22,7 +22,7 @@ from dkef.models.kef_parameters import KefParameters
 from dkef.models.storage import load_own_model
 from dkef.normalise import read_parameters
 from dkef.normaliser.chunks import ChunkRun
-from dkef.normaliser.proposals import fit_proposal, read_proposal, write_proposal
+from dkef.normaliser.proposals import kept_proposal
 from dkef.normaliser.settings import Normaliser
 from dkef.provenance import code_version, config_digest
 from dkef.settings import Proposals
@@ -43,13 +43,9 @@ def estimates(
     """A row for every proposal and number of samples."""
     log_p = np.mean(np.concatenate([parameters.log_density(rows) for rows in blocks(splits.test, 1000)]))
     for kind in ("q0", "mixture", "annealed"):
-        file = folder / f"{kind}.h5"
-        if not file.exists():
-            write_proposal(file, fit_proposal(kind, parameters, splits.train, settings, name, log.info))
+        proposal = kept_proposal(folder / f"{kind}.h5", kind, parameters, splits.train, settings, name, log.info)
         for samples in getattr(grid, kind):
-            run = ChunkRun(
-                parameters, _sized(settings, kind, samples), (*name, kind, samples), threads, log, read_proposal(file)
-            )
+            run = ChunkRun(parameters, _sized(settings, kind, samples), (*name, kind, samples), threads, log, proposal)
             record = run.in_folder(folder / kind / str(samples))
             log.info("%s, %.3g samples: log Z %.4f, %s", kind, samples, record["log_z"], record["status"])
             yield {

@@ -15,7 +15,7 @@ from dkef.normaliser.choice import CheapestRun, Entrant
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.estimate import estimate, run_pilot
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals import Q0, fit_proposal, read_proposal, weights_of, write_proposal
+from dkef.normaliser.proposals import Q0, fit_proposal, kept_proposal, read_proposal, weights_of, write_proposal
 from dkef.normaliser.settings import Annealing, CoverSettings, Normaliser
 from tests.normaliser.examples import log_moment, random_kef
 
@@ -128,6 +128,25 @@ def test_chunks_in_a_folder_give_the_estimate_in_memory(kind, tmp_path):
     files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
     with pytest.raises(DkefError, match="proposal"):
         ChunkRun(parameters, settings, ("folder",), 1, LOG, other).merge(tmp_path / "pilot.json", files)
+
+
+def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_path):
+    parameters, file = random_kef(), tmp_path / "p.h5"
+    told: list[str] = []
+
+    def ask(settings: Normaliser = SETTINGS, model: KefParameters = parameters, rows: int = 150) -> None:
+        kept_proposal(file, "mixture", model, rows_for(parameters)[:rows], settings, ("kept",), told.append)
+
+    ask()
+    first = len(told)
+    ask()
+    ask(replace(SETTINGS, annealing=replace(ANNEALING, temperatures=99), samples=77))  # not read by a mixture
+    assert len(told) == first
+    for again, arguments in enumerate(
+        [{"settings": replace(SETTINGS, cover=replace(COVER, clusters=2))}, {"model": random_kef(seed=5)}, {"rows": 99}]
+    ):
+        ask(**arguments)
+        assert len(told) == (again + 2) * first
 
 
 def test_rows_are_asked_for_with_a_sentence():

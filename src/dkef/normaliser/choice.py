@@ -17,7 +17,7 @@ from dkef.models.protocol import Array
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.estimate import DISAGREEMENT, LEAST_EFFECTIVE, own_doubts
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals import Name, Proposal, fit_proposal, read_proposal, weights_of, write_proposal
+from dkef.normaliser.proposals import Name, Proposal, kept_proposal, weights_of
 from dkef.normaliser.settings import Normaliser
 
 MARKOV = math.log(100)
@@ -98,12 +98,10 @@ class CheapestRun:
         return max(rest, key=lambda e: e.moments.effective_sample_size / e.moments.count / e.cost)
 
     def _entrant(self, kind: str, folder: Path) -> Entrant:
-        proposal_file, record_file = folder / "proposal.h5", folder / "choice.json"
-        if proposal_file.exists():
-            proposal = read_proposal(proposal_file)
-        else:
-            proposal = fit_proposal(kind, self.parameters, self.rows, self.settings, self.name, self.log.info)
-            write_proposal(proposal_file, proposal)
+        record_file = folder / "choice.json"
+        proposal = kept_proposal(
+            folder / "proposal.h5", kind, self.parameters, self.rows, self.settings, self.name, self.log.info
+        )
         weights = weights_of(proposal, self.parameters, self.name)
         count = max(2, self.settings.pilot_samples // weights.cost)
         identity = {"proposal": proposal.digest, "count": count}

@@ -15,20 +15,12 @@ from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
 from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, own_doubts, run_pilot
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals import Q0, Name, Proposal, weights_of
+from dkef.normaliser.proposals import Q0, Name, Proposal, parameters_digest, weights_of
 from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES, Halves
-from dkef.provenance import array_digest, canonical, config_digest
 
 _REPORT_SECONDS = 20.0
 _NO_OTHERS: Mapping[str, Moments] = MappingProxyType({})
-
-
-def parameters_digest(parameters: KefParameters) -> str:
-    """Digest of everything that determines log p~; a chunk belongs to the model whose digest it carries."""
-    structure = config_digest(canonical(parameters.structure()))
-    arrays = parameters.arrays()
-    return config_digest(structure + array_digest(*(arrays[name] for name in sorted(arrays))))
 
 
 class Progress:

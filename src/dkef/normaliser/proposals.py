@@ -5,14 +5,16 @@ mixture    g = eps q0 + (1 - eps) h, with h around the training rows (`mixture`,
 annealed   chains from that g to p~ (`annealing`)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from dkef.errors import DkefError
-from dkef.hdf5 import read_hdf5, write_hdf5
+from dkef.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array
 from dkef.normaliser.annealing import AnnealedWeights, Schedule, tune
@@ -21,7 +23,8 @@ from dkef.normaliser.cover_fit import fit_cover
 from dkef.normaliser.mixture import Mixture, MixtureWeights
 from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import Q0Weights, Weights
-from dkef.provenance import array_digest, config_digest
+from dkef.provenance import array_digest, canonical, config_digest
+from dkef.typed import plain
 
 Name = tuple[str | int, ...]
 
@@ -66,6 +69,30 @@ def fit_proposal(
     return Proposal(kind, arrays)
 
 
+def parameters_digest(parameters: KefParameters) -> str:
+    """Digest of everything that determines log p~; a chunk belongs to the model whose digest it carries."""
+    structure = config_digest(canonical(parameters.structure()))
+    arrays = parameters.arrays()
+    return config_digest(structure + array_digest(*(arrays[name] for name in sorted(arrays))))
+
+
+def kept_proposal(
+    file: Path, kind: str, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name,
+    report: Callable[[str], None] = lambda line: None,
+) -> Proposal:  # fmt: skip
+    """The proposal in a file if it is the one asked for; else it is fitted and written there."""
+    reads: dict[str, list[Any]] = {"mixture": [settings.cover], "annealed": [settings.cover, settings.annealing]}
+    wanted = {
+        "kind": kind, "name": list(name), "parameters": parameters_digest(parameters),
+        "settings": [plain(section) for section in reads.get(kind, [])],
+    } | ({} if rows is None else {"rows": array_digest(rows)})  # fmt: skip
+    if file.exists() and wanted.items() <= _contents(file).record.items():
+        return read_proposal(file)
+    proposal = fit_proposal(kind, parameters, rows, settings, name, report)
+    write_proposal(file, proposal, wanted)
+    return proposal
+
+
 def weights_of(proposal: Proposal, parameters: KefParameters, name: Name) -> Weights:
     """The weights of a model under a fitted proposal."""
     if proposal.kind == "q0":
@@ -79,12 +106,19 @@ def weights_of(proposal: Proposal, parameters: KefParameters, name: Name) -> Wei
     return AnnealedWeights(parameters, mixture, schedule, *name)
 
 
-def write_proposal(path: Path, proposal: Proposal) -> None:
+def write_proposal(path: Path, proposal: Proposal, record: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Write a proposal; the record says what it was fitted for."""
     write_hdf5(
-        path, {f"arrays/{name}": array for name, array in sorted(proposal.arrays.items())}, {"kind": proposal.kind}
+        path,
+        {f"arrays/{name}": array for name, array in sorted(proposal.arrays.items())},
+        dict(record) | {"kind": proposal.kind},
     )
 
 
 def read_proposal(path: Path) -> Proposal:
-    contents = read_hdf5(path, "a proposal of the normalise stage", "delete it and run the pilot again")
+    contents = _contents(path)
     return Proposal(str(contents.record.get("kind")), contents.below("arrays"))
+
+
+def _contents(path: Path) -> Contents:
+    return read_hdf5(path, "a proposal of the normalise stage", "delete it and run the pilot again")

@@ -13,21 +13,21 @@ from tests.faults.playground import FIGURES, TARGETS, Playground, Run
 
 CELL = "results/faults/ring_tiny"
 DKEF = f"{CELL}/dkef_g15/seed0"
-# Files that can be damaged at once, because nobody who reads one needs another, with who stumbles over it.
+# Files that can be damaged at once, because whoever reads one does not wait for another.
 BATCHES = (
     {
         "data/processed/faults_table/seed0.h5": "splits",
         f"{CELL}/made/seed0/model.h5": "model",
         f"{DKEF}/normalise/z/chunk0001.json": "chunk",
-        f"{CELL}/gaussian/seed0/metrics.csv": "metrics of a cell",
     },
     {
         "data/raw/faults/table.csv": "raw file",
         f"{CELL}/made/seed0/evaluation.h5": "evaluation",
         f"{DKEF}/normalise/pilot.json": "pilot",
-        f"{CELL}/gaussian/seed0/grid.h5": "grid",
     },
-    {f"{DKEF}/log_z.json": "log_z", f"{CELL}/made/seed0/trace.csv": "trace"},
+    {f"{CELL}/gaussian/seed0/grid.h5": "grid", f"{CELL}/made/seed0/trace.csv": "trace"},
+    {f"{CELL}/gaussian/seed0/metrics.csv": "metrics of a cell"},
+    {f"{DKEF}/log_z.json": "log_z"},
     {f"{DKEF}/normalise/proposal.h5": "proposal"},
 )
 
@@ -114,7 +114,8 @@ def damaged_files(ground: Playground, reference: Playground, batch: int, way: st
     wrong += unclear(run, "error: ")
     for name in BATCHES[batch]:
         (ground.folder / name).unlink(missing_ok=True)
-    ground.resume(*everything)
+    # Snakemake makes a lost file again where it is asked for, not where what follows from it is still there.
+    ground.resume(*everything, *reference.products())
     return wrong + ground.problems(reference)
 
 
@@ -129,7 +130,7 @@ def damaged_checkpoint(ground: Playground, reference: Playground, way: str, rng:
         return ["the training run ended before its checkpoint was seen"]
     ground.damage(str(found[0].relative_to(ground.folder)), way, rng)
     ground.drop_locks()
-    ground.resume()
+    ground.resume(*reference.products())
     return ground.problems(reference)
 
 

@@ -42,8 +42,10 @@ def estimates(
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """A row for every proposal and number of samples."""
     log_p = np.mean(np.concatenate([parameters.log_density(rows) for rows in blocks(splits.test, 1000)]))
-    for kind in ("q0", "mixture", "annealed"):
-        proposal = kept_proposal(folder / f"{kind}.h5", kind, parameters, splits.train, settings, name, log.info)
+    proposal = None
+    for kind in ("q0", "mixture", "annealed"):  # the last starts from the one before
+        file = folder / f"{kind}.h5"
+        proposal = kept_proposal(file, kind, parameters, splits.train, settings, name, log.info, proposal)
         for samples in getattr(grid, kind):
             run = ChunkRun(parameters, _sized(settings, kind, samples), (*name, kind, samples), threads, log, proposal)
             record = run.in_folder(folder / kind / str(samples))

@@ -112,7 +112,7 @@ class Proposals:
 
     q0: list[int] = field(default_factory=lambda: [10**k for k in range(4, 9)])
     mixture: list[int] = field(default_factory=lambda: [10**k for k in range(3, 7)])
-    annealed: list[int] = field(default_factory=lambda: [250, 1000])
+    annealed: list[int] = field(default_factory=lambda: [100, 400])
 
     def __post_init__(self) -> None:
         for key in ("q0", "mixture", "annealed"):

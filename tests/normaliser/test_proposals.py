@@ -130,6 +130,13 @@ def test_chunks_in_a_folder_give_the_estimate_in_memory(kind, tmp_path):
         ChunkRun(parameters, settings, ("folder",), 1, LOG, other).merge(tmp_path / "pilot.json", files)
 
 
+def test_annealing_from_a_known_mixture_is_annealing_from_the_one_it_would_fit():
+    parameters = random_kef()
+    mixture = fit_proposal("mixture", parameters, rows_for(parameters), SETTINGS, ("known",))
+    alone = fit_proposal("annealed", parameters, rows_for(parameters), SETTINGS, ("known",))
+    assert fit_proposal("annealed", parameters, None, SETTINGS, ("known",), mixture=mixture).digest == alone.digest
+
+
 def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_path):
     parameters, file = random_kef(), tmp_path / "p.h5"
     told: list[str] = []

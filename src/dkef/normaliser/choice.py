@@ -76,10 +76,10 @@ class CheapestRun:
 
     def _compete(self, folder: Path) -> list[Entrant]:
         entrants: list[Entrant] = []
-        for kind in ("q0", "mixture", "annealed"):
+        for kind in ("q0", "mixture", "annealed"):  # the last starts from the one before
             if kind == "annealed" and self._able(entrants):
                 break
-            entrants.append(self._entrant(kind, folder / kind))
+            entrants.append(self._entrant(kind, folder / kind, entrants[-1].proposal if entrants else None))
         return entrants
 
     def _able(self, entrants: list[Entrant]) -> list[Entrant]:
@@ -97,10 +97,10 @@ class CheapestRun:
         rest = [entrant for entrant in _complete(entrants) if entrant.sound] or _complete(entrants)
         return max(rest, key=lambda e: e.moments.effective_sample_size / e.moments.count / e.cost)
 
-    def _entrant(self, kind: str, folder: Path) -> Entrant:
+    def _entrant(self, kind: str, folder: Path, before: Proposal | None) -> Entrant:
         record_file = folder / "choice.json"
         proposal = kept_proposal(
-            folder / "proposal.h5", kind, self.parameters, self.rows, self.settings, self.name, self.log.info
+            folder / "proposal.h5", kind, self.parameters, self.rows, self.settings, self.name, self.log.info, before
         )
         weights = weights_of(proposal, self.parameters, self.name)
         count = max(2, self.settings.pilot_samples // weights.cost)

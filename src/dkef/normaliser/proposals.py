@@ -48,25 +48,40 @@ Q0 = Proposal("q0", {})
 
 def fit_proposal(
     kind: str, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name,
-    report: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None, mixture: Proposal | None = None,
 ) -> Proposal:  # fmt: skip
-    """The proposal of a kind for a model and the rows it was trained on."""
+    """The proposal of a kind for a model and the rows it was trained on.
+
+    `mixture` is the one for these same settings, where it is known already: annealing starts from it.
+    """
     if kind == "q0":
         return Q0
+    if kind == "annealed" and mixture is not None:
+        return _annealed(mixture, parameters, settings, name, report)
     if rows is None:
         raise DkefError(f"the proposal {kind} is built around the training rows; name their file with --data")
     if rows.shape[1] != parameters.z.shape[1]:
         raise DkefError(f"the training rows have {rows.shape[1]} columns, the model {parameters.z.shape[1]}")
-    mixture = fit_cover(parameters, rows, settings.cover, name, report)
-    cover = mixture.cover
+    fitted = fit_cover(parameters, rows, settings.cover, name, report)
+    cover = fitted.cover
     arrays = {
         "weights": cover.weights, "centres": cover.centres, "shape": cover.shape, "factors": cover.factors,
-        "q0_share": np.asarray(mixture.q0_share),
+        "q0_share": np.asarray(fitted.q0_share),
     }  # fmt: skip
-    if kind == "annealed":
-        schedule = tune(parameters, mixture, settings.annealing, name, report)
-        arrays |= {name: np.asarray(value) for name, value in vars(schedule).items()}
-    return Proposal(kind, arrays)
+    proposal = Proposal("mixture", arrays)
+    return proposal if kind == "mixture" else _annealed(proposal, parameters, settings, name, report)
+
+
+def _annealed(
+    mixture: Proposal, parameters: KefParameters, settings: Normaliser, name: Name, report: Callable[[str], None]
+) -> Proposal:
+    schedule = tune(parameters, _mixture(mixture.arrays, parameters), settings.annealing, name, report)
+    return Proposal("annealed", mixture.arrays | {key: np.asarray(value) for key, value in vars(schedule).items()})
+
+
+def _mixture(arrays: Mapping[str, Array], parameters: KefParameters) -> Mixture:
+    cover = Cover(arrays["weights"], arrays["centres"], arrays["shape"], arrays["factors"])
+    return Mixture(parameters.q0, cover, float(arrays["q0_share"]))
 
 
 def parameters_digest(parameters: KefParameters) -> str:
@@ -78,7 +93,7 @@ def parameters_digest(parameters: KefParameters) -> str:
 
 def kept_proposal(
     file: Path, kind: str, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name,
-    report: Callable[[str], None] = lambda line: None,
+    report: Callable[[str], None] = lambda line: None, mixture: Proposal | None = None,
 ) -> Proposal:  # fmt: skip
     """The proposal in a file if it is the one asked for; else it is fitted and written there."""
     reads: dict[str, list[Any]] = {"mixture": [settings.cover], "annealed": [settings.cover, settings.annealing]}
@@ -88,7 +103,7 @@ def kept_proposal(
     } | ({} if rows is None else {"rows": array_digest(rows)})  # fmt: skip
     if file.exists() and wanted.items() <= _contents(file).record.items():
         return read_proposal(file)
-    proposal = fit_proposal(kind, parameters, rows, settings, name, report)
+    proposal = fit_proposal(kind, parameters, rows, settings, name, report, mixture)
     write_proposal(file, proposal, wanted)
     return proposal
 
@@ -98,8 +113,7 @@ def weights_of(proposal: Proposal, parameters: KefParameters, name: Name) -> Wei
     if proposal.kind == "q0":
         return Q0Weights(parameters, *name)
     a = proposal.arrays
-    cover = Cover(a["weights"], a["centres"], a["shape"], a["factors"])
-    mixture = Mixture(parameters.q0, cover, float(a["q0_share"]))
+    mixture = _mixture(a, parameters)
     if proposal.kind == "mixture":
         return MixtureWeights(parameters, mixture, *name)
     schedule = Schedule(a["b"], a["step"], a["metric"], int(a["steps"]), int(a["leapfrog"]))

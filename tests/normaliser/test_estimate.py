@@ -185,3 +185,10 @@ def test_an_estimate_from_another_proposal_that_differs_is_told():
 def test_an_odd_tail_that_makes_little_of_the_squares_is_no_doubt():
     light = tuple(-10 + value for value in heavy(1.0))
     assert conclude("q0", Pilot(-5.0, -1.0, 0.4), stages(z=replace(moments(0, 1), largest=light)), "")["status"] == "ok"
+
+
+def test_one_sample_among_many_effective_ones_is_no_doubt():
+    """10^6 weights of which one makes a fifth of the squares but a thousandth of Z."""
+    many = Moments(10**6, 0.0, math.log(5e6), math.log(1e3))
+    assert many.largest_square_share > 0.1
+    assert conclude("mixture", Pilot(-5.0, -1.0, 0.4), stages(many, many, many), "")["status"] == "ok"

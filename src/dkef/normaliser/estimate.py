@@ -18,6 +18,7 @@ TIE_MARGIN = 0.001  # log s lies this much below the percentile, so that ties do
 # An estimate that few samples carry is too small and looks too sure of itself. These limits are conventions.
 LEAST_EFFECTIVE = 100.0  # samples; the relative error of Z is then 10 %
 LARGEST_SQUARE_SHARE = 0.1  # of sum r^2 in one sample: beyond it the variance, and so error and bound, are too small
+LEAST_SHARE = 0.005  # of Z: a sample that makes less moves log Z by less than a hundredth, whatever its square
 DISAGREEMENT = 4.0  # standard errors between independent estimates of Z
 LARGEST_TAIL_INDEX = 0.7  # of the weights: beyond it, sums of any affordable size mislead (see `pareto`) ...
 TAIL_MATTERS = 0.3  # ... where the tail makes so much of the sum of squares; even weights have odd tails that do not
@@ -57,7 +58,7 @@ def bound(pilot: Pilot, variance: Moments, bound_z: Moments, n: int) -> float:
     if pilot.log_a is None:
         raise BoundError("linear kernels have no lower bound")
     share = variance.largest_square_share
-    if share > LARGEST_SQUARE_SHARE:
+    if _rests_on_one(variance):
         raise BoundError(f"the variance rests on few samples: the largest makes {share:.0%} of the sum of squares")
     return bias_bound(pilot.log_a, pilot.log_s, pilot.rho, bound_z.log_mean, variance.log_variance, n)
 
@@ -67,7 +68,7 @@ def own_doubts(moments: Moments) -> list[str]:
     found = []
     if moments.effective_sample_size < LEAST_EFFECTIVE:
         found.append(f"effective sample size {moments.effective_sample_size:.3g} of {moments.count:.3g}")
-    if moments.largest_square_share > LARGEST_SQUARE_SHARE:
+    if _rests_on_one(moments):
         found.append(
             f"one sample makes {moments.largest_share:.2g} of Z and {moments.largest_square_share:.0%} of the sum of "
             "squares"
@@ -76,6 +77,10 @@ def own_doubts(moments: Moments) -> list[str]:
     if k is not None and k > LARGEST_TAIL_INDEX and moments.tail_square_share > TAIL_MATTERS:
         found.append(f"the largest weights have the tail index {k:.2f}, above {LARGEST_TAIL_INDEX}")
     return found
+
+
+def _rests_on_one(moments: Moments) -> bool:
+    return moments.largest_square_share > LARGEST_SQUARE_SHARE and moments.largest_share > LEAST_SHARE
 
 
 def doubts(stages: Stages, others: Mapping[str, Moments] = MappingProxyType({})) -> list[str]:

@@ -51,7 +51,8 @@ class Disturbed:
 
 def killed_schedulers(disturbed: Disturbed, tries: int) -> list[str]:
     """kill -9 of the scheduler alone: its jobs go on, and every second time the next run starts beside them."""
-    for number in range(tries):
+    killed = 0
+    while killed < tries:
         run = disturbed.start()
         disturbed.pause()
         if disturbed.whole(run):
@@ -59,11 +60,12 @@ def killed_schedulers(disturbed: Disturbed, tries: int) -> list[str]:
         disturbed.before = disturbed.ground.finished()
         os.kill(run.process.pid, signal.SIGKILL)
         run.process.wait()
-        if number % 2:
+        if killed % 2:
             run.wait_for_orphans()
-        if number == 0:
+        if killed == 0:
             disturbed.ground.unlock()
         disturbed.ground.drop_locks()
+        killed += 1
     disturbed.finish()
     return disturbed.wrong
 

@@ -27,14 +27,15 @@ METRICS: dict[str, bool | None] = {
     "true_log_likelihood": None,
 }
 
-# Of the tables that the compare and sensitivity stages write.
-COLUMNS = ("dataset", "model", "seed", "metric", "value", "stderr", "status", "config_digest", "code_version")
+# Of the tables that the compare, sensitivity and proposals stages write.
+PROVENANCE = ("config_digest", "code_version")
+COLUMNS = ("dataset", "model", "seed", "metric", "value", "stderr", "status", *PROVENANCE)
 SENSITIVITY_COLUMNS = (
     *("dataset", "model", "seed", "statistic", "bandwidth_factor", "locations"),
-    *("value", "stderr", "status", "config_digest", "code_version"),
+    *("value", "stderr", "status"),
+    *PROVENANCE,
 )
 
-PROVENANCE = ("config_digest", "code_version")
 PROPOSAL_COLUMNS = (
     *("dataset", "model", "seed", "proposal", "samples", "evaluations", "log_z", "stderr", "bias_bound"),
     *("effective_samples", "tail_index", "halves_apart", "log_likelihood", "status"),

@@ -69,8 +69,8 @@ def pilot(args: argparse.Namespace) -> None:
     parameters = read_parameters(load_own_model(args.model), args.model)
     rows = training_rows(args.data)
     with threadpool_limits(1, user_api="blas"):
-        kept_proposal(args.proposal, settings.proposal, parameters, rows, settings, name, log.info)
-    write_json(args.out, workflow_run(args).pilot())
+        proposal = kept_proposal(args.proposal, settings.proposal, parameters, rows, settings, name, log.info)
+    write_json(args.out, ChunkRun(parameters, settings, name, args.threads, log, proposal).pilot())
 
 
 def chunk(args: argparse.Namespace) -> None:

@@ -13,10 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.cluster.runs import ClusterError, clone, command, finish, say, started
+from tests.cluster.runs import ClusterError, clone, command, finish, require_equal, say, started
 from tests.cluster.slurm import NODES, install, two_nodes
 from tests.workflow.demands import overdrawn
-from tests.workflow.outcome import differences, results_of
 
 EXPERIMENT = ("--config", "experiment=smoke")
 ON_SLURM = (
@@ -46,12 +45,9 @@ def main() -> None:
             say("resumed")
             finish(remote, "--unlock", *EXPERIMENT)
             finish(remote, *ON_SLURM, *EXPERIMENT)
-        unequal = differences(local, remote)
-        if unequal:
-            raise ClusterError(f"{len(unequal)} results differ from the local run, such as {unequal[0]}")
+        require_equal(local, remote)
     except ClusterError as error:
         sys.exit(f"error: {error}; both runs are kept in {folder}")
-    say(f"{len(results_of(local))} results are equal to the local run's: tables to the byte, arrays to the bit")
     shutil.rmtree(folder)
 
 

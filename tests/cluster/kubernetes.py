@@ -14,8 +14,7 @@ import time
 from pathlib import Path
 
 from tests.cluster.pods import Pods, kubernetes_server
-from tests.cluster.runs import ROOT, ClusterError, clone, command, finish, say, started
-from tests.workflow.outcome import differences, results_of
+from tests.cluster.runs import ROOT, ClusterError, clone, command, finish, require_equal, say, started
 
 # One cell with every kind of job, chunks of log Z in a group among them.
 CELL = ("--config", "experiment=smoke", "--", "results/smoke/wine_recognition/dkef/seed0/metrics.csv")
@@ -36,12 +35,9 @@ def main() -> None:
         finish(local, "--cores", "2", *CELL)
         say(f"the same in pods, on the volume {remote}")
         in_pods(remote, folder / "pods", plugins)
-        unequal = differences(local, remote)
-        if unequal:
-            raise ClusterError(f"{len(unequal)} results differ from the local run, such as {unequal[0]}")
+        require_equal(local, remote)
     except ClusterError as error:
         sys.exit(f"error: {error}; both runs are kept in {folder}")
-    say(f"{len(results_of(local))} results are equal to the local run's: tables to the byte, arrays to the bit")
     shutil.rmtree(folder)
 
 

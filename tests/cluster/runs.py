@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.workflow.outcome import differences, results_of
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -62,3 +64,10 @@ def finish(project: Path, *arguments: str) -> None:
 
 def say(what: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {what}", flush=True)
+
+
+def require_equal(local: Path, remote: Path) -> None:
+    """Stop unless a run elsewhere left what the run on this machine left."""
+    if unequal := differences(local, remote):
+        raise ClusterError(f"{len(unequal)} results differ from the local run, such as {unequal[0]}")
+    say(f"{len(results_of(local))} results are equal to the local run's: tables to the byte, arrays to the bit")

@@ -28,8 +28,14 @@ class Disturbed:
         self.runs.append(self.ground.start())
         return self.runs[-1]
 
-    def pause(self) -> None:
-        time.sleep(self.rng.uniform(0, self.longest))
+    def under_way(self) -> Run:
+        """A run at a random moment before its end, with what it has finished noted."""
+        while True:
+            run = self.start()
+            time.sleep(self.rng.uniform(0, self.longest))
+            if not self.whole(run):
+                self.before = self.ground.finished()
+                return run
 
     def whole(self, run: Run) -> bool:
         """Whether the run came to its end before it could be disturbed; then another one begins."""
@@ -51,13 +57,8 @@ class Disturbed:
 
 def killed_schedulers(disturbed: Disturbed, tries: int) -> list[str]:
     """kill -9 of the scheduler alone: its jobs go on, and every second time the next run starts beside them."""
-    killed = 0
-    while killed < tries:
-        run = disturbed.start()
-        disturbed.pause()
-        if disturbed.whole(run):
-            continue
-        disturbed.before = disturbed.ground.finished()
+    for killed in range(tries):
+        run = disturbed.under_way()
         os.kill(run.process.pid, signal.SIGKILL)
         run.process.wait()
         if killed % 2:
@@ -65,7 +66,6 @@ def killed_schedulers(disturbed: Disturbed, tries: int) -> list[str]:
         if killed == 0:
             disturbed.ground.unlock()
         disturbed.ground.drop_locks()
-        killed += 1
     disturbed.finish()
     return disturbed.wrong
 
@@ -93,20 +93,14 @@ def killed_jobs(disturbed: Disturbed, tries: int) -> list[str]:
 
 def signalled(disturbed: Disturbed, number: signal.Signals, tries: int) -> list[str]:
     """SIGTERM or SIGINT to the scheduler, as `kill` and Ctrl-C send them; it ends by itself."""
-    done = 0
-    while done < tries:
-        run = disturbed.start()
-        disturbed.pause()
-        if disturbed.whole(run):
-            continue
-        disturbed.before = disturbed.ground.finished()
+    for _ in range(tries):
+        run = disturbed.under_way()
         if number == signal.SIGINT:  # a terminal sends it to all of them
             os.killpg(run.process.pid, number)
         else:
             os.kill(run.process.pid, number)
         if run.wait() == 0:
             disturbed.wrong.append(f"{number.name}: exit code 0")
-        done += 1
         disturbed.ground.drop_locks()
     disturbed.finish()
     return disturbed.wrong

@@ -198,6 +198,13 @@ def test_the_mixture_is_chosen_where_q0_misses_the_mass(tmp_path):
     assert CheapestRun(parameters, None, TARGET, ("hard",), 1, LOG).in_folder(tmp_path) == record  # all found there
 
 
+def test_a_first_look_at_another_model_is_not_taken_for_this_one(tmp_path):
+    one, other = random_kef(seed=1, alpha_scale=0.5), random_kef(seed=2, alpha_scale=0.5)
+    CheapestRun(one, rows_for(one), TARGET, ("easy",), 1, LOG).in_folder(tmp_path)
+    again = CheapestRun(other, rows_for(other), TARGET, ("easy",), 1, LOG)
+    assert again.in_folder(tmp_path) == again.in_folder(tmp_path / "fresh")
+
+
 def test_annealing_is_tried_where_the_mixture_lies_elsewhere(tmp_path):
     parameters = peak(6, 0.05, 15.0)
     rows = 0.9 + 0.2 * np.random.default_rng(2).normal(size=(200, 6))

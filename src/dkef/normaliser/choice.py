@@ -17,7 +17,7 @@ from dkef.models.protocol import Array
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.estimate import DISAGREEMENT, LEAST_EFFECTIVE, own_doubts
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals import Name, Proposal, kept_proposal, weights_of
+from dkef.normaliser.proposals import Name, Proposal, kept_proposal
 from dkef.normaliser.settings import Normaliser
 
 MARKOV = math.log(100)
@@ -102,11 +102,11 @@ class CheapestRun:
         proposal = kept_proposal(
             folder / "proposal.h5", kind, self.parameters, self.rows, self.settings, self.name, self.log.info, before
         )
-        weights = weights_of(proposal, self.parameters, self.name)
-        count = max(2, self.settings.pilot_samples // weights.cost)
-        identity = {"proposal": proposal.digest, "count": count}
+        run = ChunkRun(self.parameters, self.settings, self.name, self.threads, self.log, proposal)
+        weights = run.weights
+        identity = run.identity | {"count": max(2, self.settings.pilot_samples // weights.cost)}
         if not (record_file.exists() and identity.items() <= read_json(record_file).items()):
-            halves = weights.moments("choice", 0, count, self.threads)
+            halves = weights.moments("choice", 0, identity["count"], self.threads)
             write_json(record_file, identity | Moments.merge(halves).record())
         moments = Moments.of_record(read_json(record_file))
         self.log.info(

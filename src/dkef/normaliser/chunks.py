@@ -88,7 +88,7 @@ class ChunkRun:
     ) -> None:
         self.weights = weights_of(proposal, parameters, name)
         self.settings, self.threads, self.log, self.kind = settings, threads, log, proposal.kind
-        self.identity = {
+        self.identity: dict[str, Any] = {
             "name": list(name), "parameters": parameters_digest(parameters), "proposal": proposal.digest
         }  # fmt: skip
 

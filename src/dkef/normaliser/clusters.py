@@ -22,3 +22,12 @@ def gaussian_clusters(rows: Array, clusters: int, rng: np.random.Generator) -> t
         warnings.simplefilter("ignore", ConvergenceWarning)  # any cover will do; a better one costs more than it saves
         fit.fit(rng.permutation(rows)[:_ROWS])
     return fit.weights_ / fit.weights_.sum(), fit.means_, fit.covariances_
+
+
+def log_normals(x: Array, means: Array, factors: Array) -> Array:
+    """Log densities of normals with covariances L L' at x [n, d], up to a common constant; returns [n, k]."""
+    log_p = np.empty((len(x), len(means)))
+    for k, (mean, factor) in enumerate(zip(means, factors, strict=True)):
+        u = (x - mean) @ np.linalg.inv(factor).T
+        log_p[:, k] = -np.log(np.diagonal(factor)).sum() - 0.5 * (u**2).sum(axis=1)
+    return log_p

@@ -16,7 +16,7 @@ from scipy.special import logsumexp, softmax
 
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array
-from dkef.normaliser.clusters import gaussian_clusters
+from dkef.normaliser.clusters import gaussian_clusters, log_normals
 from dkef.normaliser.cover import Cover
 from dkef.normaliser.mixture import Mixture, log_ratio
 from dkef.normaliser.program import pack
@@ -97,9 +97,5 @@ def _moved(cover: Cover, x: Array, draw_weights: Array) -> Cover:
 
 def _responsibilities(cover: Cover, x: Array) -> Array:
     """Probability that a draw came from each component, all taken as whole normals; [n, k]."""
-    log_terms = np.empty((len(x), len(cover.centres)))
-    for k, (centre, factor) in enumerate(zip(cover.centres, cover.factors, strict=True)):
-        u = (x - centre) @ np.linalg.inv(factor).T
-        log_terms[:, k] = np.log(cover.weights[k]) - np.log(np.diagonal(factor)).sum() - 0.5 * (u**2).sum(axis=1)
-    responsibilities: Array = softmax(log_terms, axis=1)
+    responsibilities: Array = softmax(np.log(cover.weights) + log_normals(x, cover.centres, cover.factors), axis=1)
     return responsibilities

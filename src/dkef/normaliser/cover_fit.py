@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array
-from dkef.normaliser.clusters import gaussian_clusters
+from dkef.normaliser.clusters import gaussian_clusters, log_normals
 from dkef.normaliser.cover import Cover
 from dkef.normaliser.cover_adapt import adapt
 from dkef.normaliser.mixture import Mixture
@@ -54,7 +54,7 @@ def candidates(
     even = np.full(len(points), 1 / len(points))
     unit = {
         "rows": Cover(even, points, np.zeros(len(points), dtype=int), shared),
-        "local": Cover(even, points, _nearest(points, means, local), local),
+        "local": Cover(even, points, np.argmax(log_normals(points, means, local), axis=1), local),
         "clusters": Cover(weights, means, np.arange(len(means)), local),
     }
     widths = dict.fromkeys(unit, tuple(settings.widths))
@@ -85,13 +85,3 @@ def effective_shares(parameters: KefParameters, mixtures: list[Mixture], n: int,
     log_squares = logsumexp(2 * log_p - log_g - log_even, axis=1) - math.log(len(x))
     shares: Array = np.exp(2 * log_z - log_squares)
     return shares
-
-
-def _nearest(points: Array, means: Array, factors: Array) -> Array:
-    """The cluster under which each point is most likely, [n]."""
-    log_p = []
-    for mean, factor in zip(means, factors, strict=True):
-        u = np.linalg.solve(factor, (points - mean).T)
-        log_p.append(-0.5 * (u**2).sum(axis=0) - np.log(np.diagonal(factor)).sum())
-    nearest: Array = np.argmax(log_p, axis=0)
-    return nearest

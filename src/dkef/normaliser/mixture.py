@@ -97,8 +97,7 @@ class MixtureWeights(Weights):
         self.program = pack(parameters)
         self.log_a = mixture.log_lower_bound(parameters)
         # Distances to all centres beside those to all inducing points: an h of many rows costs more than f itself.
-        features = sum(len(parameters.z) for _ in parameters.components)
-        self.cost = 2 + len(mixture.cover.centres) // max(features, 1)
+        self.cost = 2 + len(mixture.cover.centres) // (len(parameters.z) * len(parameters.components))
 
     def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
         rng = rng_for("normalise mixture", *self.name, stage, chunk, first)

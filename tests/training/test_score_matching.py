@@ -204,7 +204,9 @@ def same_parameters(a: Fit, b: Fit) -> bool:
 
 
 # Every stream of random numbers and every term of the step that a resumed run must find again.
-NOISY = replace(TINY, validation_noise=True, weight_decay=1e-3, phase2_parameters="lambda_and_q0")
+NOISY = replace(
+    TINY, validation_noise=True, weight_decay=1e-3, phase2_stopping="fixed", phase2_parameters="lambda_and_q0"
+)
 
 
 @pytest.fixture(scope="module")
@@ -317,6 +319,8 @@ def test_more_inducing_points_than_rows_are_refused_with_both_numbers():
         ({"components": 4}, "model.kernel_scales"),
         ({"learning_rate": 0.0}, "model.learning_rate"),
         ({"layers": 0, "extra_unit": True}, "model.extra_unit"),
+        ({"phase2_parameters": "lambda_and_q0"}, "model.phase2_parameters"),
+        ({"phase2_rows": "folds", "phase2_stopping": "fixed"}, "model.phase2_rows"),
     ],
 )
 def test_settings_out_of_range_are_refused_by_key(change: dict, key: str):

@@ -2,6 +2,8 @@
 
 
 rule compare:
+    message:
+        "compare {wildcards.model} with the reference on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         evaluation=cell("evaluation.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
@@ -30,6 +32,8 @@ rule compare:
 
 
 rule summarise:
+    message:
+        "summarise all cells"
     input:
         metrics=cell_paths("metrics.csv"),
         code=code_of("dkef.summarise"),
@@ -56,6 +60,8 @@ rule summarise:
 
 
 rule sensitivity:
+    message:
+        "FSSD against KSD on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         evaluations=evaluations_of_seed,
         data="data/processed/{dataset}/seed{seed}.h5",
@@ -80,6 +86,8 @@ rule sensitivity:
 
 
 rule agreement:
+    message:
+        "agreement of FSSD and KSD"
     input:
         tables=sensitivity_tables(),
         code=code_of("dkef.agreement"),
@@ -104,6 +112,8 @@ rule agreement:
 
 
 rule published:
+    message:
+        "our numbers beside the published ones"
     input:
         published="data/published.csv",
         summary=result("summary.csv"),

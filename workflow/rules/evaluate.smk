@@ -2,6 +2,8 @@
 
 
 rule evaluate:
+    message:
+        "evaluate {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         model=cell("model.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
@@ -26,6 +28,8 @@ rule evaluate:
 
 
 rule grid:
+    message:
+        "draw the density of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         model=cell("model.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",

@@ -3,6 +3,8 @@
 
 
 rule fetch:
+    message:
+        "fetch {wildcards.file}"
     input:
         sources=ancient("data/sources.csv"),
     output:

@@ -3,6 +3,8 @@
 
 
 rule normalise_pilot:
+    message:
+        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: pilot run"
     input:
         unpack(proposal_inputs),
         model=cell("model.h5"),
@@ -30,6 +32,8 @@ rule normalise_pilot:
 
 
 rule normalise_chunk:
+    message:
+        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: chunk {wildcards.chunk} ({wildcards.stage})"
     input:
         model=cell("model.h5"),
         # The pilot stands behind the same code: with its name instead of those of twenty files, for thousands of
@@ -59,6 +63,8 @@ rule normalise_chunk:
 
 
 rule normalise:
+    message:
+        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         unpack(normalise_inputs),
         model=cell("model.h5"),
@@ -84,6 +90,8 @@ rule normalise:
 
 
 rule proposals:
+    message:
+        "compare proposals for {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"
     input:
         model=cell("model.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",

@@ -2,6 +2,8 @@
 
 
 rule preprocess:
+    message:
+        "preprocess {wildcards.dataset}, seed {wildcards.seed}"
     input:
         raw=raw_files,
         code=preprocess_code,

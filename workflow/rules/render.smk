@@ -2,6 +2,8 @@
 
 
 rule claims:
+    message:
+        "judge the paper's claims"
     input:
         metrics=result("metrics.csv"),
         summary=result("summary.csv"),
@@ -29,6 +31,8 @@ rule claims:
 
 
 rule render:
+    message:
+        "render {wildcards.figure}"
     input:
         unpack(figure_inputs),
         code=figure_code,
@@ -59,6 +63,8 @@ rule render:
 
 
 rule separated:
+    message:
+        "fit two separated Gaussians (Appendix C)"
     input:
         code=code_of("dkef.separated"),
     output:
@@ -84,6 +90,8 @@ ruleorder: mixtures > render
 
 
 rule mixtures:
+    message:
+        "render mixtures"
     input:
         table=result("separated.csv"),
         verdict=result("separated.json"),

@@ -5,6 +5,8 @@ report: "../report/workflow.rst"
 
 
 rule page:
+    message:
+        "page {wildcards.page} of the report"
     input:
         unpack(page_inputs),
         code=code_of("dkef.pages"),
@@ -34,6 +36,8 @@ rule page:
 
 
 rule report:
+    message:
+        "report: {output}"
     input:
         report_inputs(),
     output:

@@ -2,6 +2,8 @@
 
 
 rule train:
+    message:
+        "train {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"
     input:
         data="data/processed/{dataset}/seed{seed}.h5",
         code=train_code,

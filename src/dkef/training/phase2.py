@@ -1,14 +1,20 @@
-"""Phase 2 of Algorithm 1 and its last line: regularisers for all training rows, then alpha."""
+"""Phase 2 of Algorithm 1 and its last line: regularisers for all training rows, then alpha.
+
+The kernel and q0 stand still, so J of alpha on any rows is J(0) + alpha' G alpha / 2 + alpha' (h + b_first) with the
+statistics of those rows. Once these are known, J at a pair of regularisers costs one Cholesky factor: "while still
+improving" can be taken at its word, and folds of the training rows cost no more than the validation rows.
+"""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import optimize
 
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array, Workbench
 from dkef.training.adam import Adam, clipped
-from dkef.training.early_stopping import EarlyStopping
 from dkef.training.kef_graph import KefGraph, padded
 from dkef.training.kef_variables import BASE, LAMBDAS, assemble, regularisers
 from dkef.training.statistics import Statistics, kernel_statistics, lambda_gradient, mean_of, solve
@@ -16,6 +22,9 @@ from dkef.training.statistics import Statistics, kernel_statistics, lambda_gradi
 # Blocks in float32, summed in float64, give alpha to 2e-5 at lambda_alpha = 2e-3 and to 1e-3 at 1e-5; below this the
 # blocks are in float64, at a fifth of the speed.
 SMALLEST_LAMBDA_FOR_FLOAT32 = 1e-6
+FOLDS = 10
+DECADES = 0.5  # first step of the search, in log10 lambda
+ACCURACY = 0.01  # its end, likewise: J is flat at its minimum
 
 
 class Final(NamedTuple):
@@ -28,6 +37,24 @@ class Final(NamedTuple):
     validation_loss: float
     lambda_alpha: float
     lambda_c: float
+
+
+class Trial(NamedTuple):
+    """Statistics of rows that alpha is fitted to, and of other rows that judge it."""
+
+    fit: Statistics
+    judge: Statistics
+
+    def loss(self, alpha: Array | None) -> float:
+        """J of alpha on the judging rows, less that of alpha = 0; infinite where there is no alpha."""
+        if alpha is None:
+            return math.inf
+        return float(0.5 * alpha @ self.judge.G @ alpha + alpha @ (self.judge.h + self.judge.b_first))
+
+
+def without(whole: Statistics, n: int, part: Statistics, n_part: int) -> Statistics:
+    """Means over the n rows of the whole that are not among the n_part rows of the part."""
+    return Statistics(*((n * a - n_part * b) / (n - n_part) for a, b in zip(whole, part, strict=True)))
 
 
 def full_statistics(parameters: KefParameters, train: Array, block_rows: int) -> Statistics:
@@ -50,24 +77,27 @@ class Phase2:
     def __init__(self, graph: KefGraph, train: Array, valid: Array, bench: Workbench) -> None:
         self.graph, self.spec, self.bench = graph, graph.spec, bench
         noise = bench.rng("final statistics noise").standard_normal(train.shape) if self.spec.noise_std else 0.0
-        self.train = train + self.spec.noise_std * noise
+        self.train, self.clean_train = train + self.spec.noise_std * noise, train
         self.valid = valid
         moving = LAMBDAS + (BASE if self.spec.phase2_parameters == "lambda_and_q0" else ())
         self.moving = graph.layout.mask(*moving)
 
     def run(self, theta: Array) -> Final:
-        statistics = self.statistics(theta)
-        tuned, iterations = self.tune(theta, statistics)
+        statistics = self.statistics(theta, self.train)
+        if self.spec.phase2_stopping == "fixed":
+            tuned, iterations = self.adam_steps(theta, statistics), self.spec.phase2_iterations
+        else:
+            tuned, iterations = self.search(theta, self.trials(theta, statistics))
         q0_moved = self.spec.phase2_parameters == "lambda_and_q0"  # and with it b
         if q0_moved or self.float32_suffices(tuned) != self.float32_suffices(theta):
-            statistics = self.statistics(tuned)
+            statistics = self.statistics(tuned, self.train)
         return self.solved(tuned, statistics, iterations)
 
-    def statistics(self, theta: Array) -> Statistics:
+    def statistics(self, theta: Array, rows: Array) -> Statistics:
         if self.float32_suffices(theta):
-            return self.graph.statistics(theta, self.train)
+            return self.graph.statistics(theta, rows)
         parameters = assemble(self.spec, self.graph.layout.unpack(theta), alpha=None)
-        return full_statistics(parameters, self.train, self.spec.block_rows)
+        return full_statistics(parameters, rows, self.spec.block_rows)
 
     def float32_suffices(self, theta: Array) -> bool:
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))
@@ -78,25 +108,55 @@ class Phase2:
         solution = solve(statistics, weights, self.graph.gram(theta))
         return None if solution is None else solution.alpha
 
-    def tune(self, theta: Array, statistics: Statistics) -> tuple[Array, int]:
-        """The vector with the best regularisers met on the way, and the number of steps."""
+    def trials(self, theta: Array, statistics: Statistics) -> list[Trial]:
+        """All training rows against the validation rows, or nine tenths of the former against each tenth."""
+        if self.spec.phase2_rows == "validation":
+            return [Trial(statistics, self.statistics(theta, self.valid))]
+        trials, n = [], len(self.train)
+        for k in range(min(FOLDS, n)):
+            part = self.statistics(theta, self.train[k::FOLDS])
+            judge = part if self.spec.noise_std == 0 else self.statistics(theta, self.clean_train[k::FOLDS])
+            trials.append(Trial(without(statistics, n, part, len(self.train[k::FOLDS])), judge))
+        return trials
+
+    def search(self, theta: Array, trials: Sequence[Trial]) -> tuple[Array, int]:
+        """The vector with the regularisers of lowest mean J over the trials, and how many were looked at."""
+        place = np.flatnonzero(self.graph.layout.mask(*LAMBDAS))
+
+        def with_lambdas(log10: Array) -> Array:
+            moved = theta.copy()
+            moved[place] = log10
+            return moved
+
+        def mean_loss(log10: Array) -> float:
+            moved = with_lambdas(log10)
+            alphas = [self.alpha(moved, trial.fit) for trial in trials]
+            return float(np.mean([trial.loss(alpha) for trial, alpha in zip(trials, alphas, strict=True)]))
+
+        # Without derivatives, because J is infinite where there is no Cholesky factor.
+        found = optimize.minimize(
+            mean_loss,
+            theta[place],
+            method="Nelder-Mead",
+            options={
+                "initial_simplex": theta[place] - DECADES * np.eye(len(place) + 1, len(place), k=-1),
+                "maxfev": max(self.spec.phase2_iterations, 1),
+                "xatol": ACCURACY,
+                "fatol": math.inf,
+            },
+        )
+        return with_lambdas(found.x), int(found.nfev)
+
+    def adam_steps(self, theta: Array, statistics: Statistics) -> Array:
+        """The vector after the authors' fixed number of steps on J over batches of validation rows."""
         adam = Adam.start(len(theta))
-        stopping = EarlyStopping(self.spec.patience).observe(0, self.validation_loss(theta, statistics))
-        best = theta
         for i in range(self.spec.phase2_iterations):
             gradient = self.gradient(theta, statistics, i)
             norm = float(np.linalg.norm(gradient))
             if math.isfinite(norm):
                 direction = clipped(gradient, norm, self.spec.clip_norm)
                 theta, adam = adam.step(theta, direction, self.spec.phase2_learning_rate)
-            if self.spec.phase2_stopping == "fixed":
-                best = theta
-                continue
-            stopping = stopping.observe(i + 1, self.validation_loss(theta, statistics))
-            best = theta if stopping.best_step == i + 1 else best
-            if stopping.exhausted(i + 1):
-                return best, i + 1
-        return best, self.spec.phase2_iterations
+        return theta
 
     def gradient(self, theta: Array, statistics: Statistics, i: int) -> Array:
         """Of J on some validation rows, through the solve on all training rows; 0 for what does not move."""
@@ -125,10 +185,6 @@ class Phase2:
         if not self.spec.validation_noise or self.spec.noise_std == 0:
             return rows
         return rows + self.spec.noise_std * self.bench.rng(f"phase 2 noise, step {i}").standard_normal(rows.shape)
-
-    def validation_loss(self, theta: Array, statistics: Statistics) -> float:
-        alpha = self.alpha(theta, statistics)
-        return math.nan if alpha is None else float(self.graph.loss_rows(theta, alpha, self.valid).mean())
 
     def solved(self, theta: Array, statistics: Statistics, iterations: int) -> Final:
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))

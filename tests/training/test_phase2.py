@@ -1,0 +1,113 @@
+"""Phase 2: regularisers for all training rows, judged by rows that alpha was not fitted to."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dkef.models.kef import density_jet
+from dkef.models.protocol import Array, Workbench
+from dkef.specs.kef import KernelExponentialFamily
+from dkef.streams import rng_for
+from dkef.training.kef_graph import KefGraph
+from dkef.training.kef_variables import Layout, assemble, frozen_names, initial_values, regularisers
+from dkef.training.phase2 import FOLDS, Phase2, full_statistics, without
+from dkef.training.statistics import solve
+
+SPEC = KernelExponentialFamily(
+    components=1, layers=1, width=4, inducing_points=8, batch_rows=10, block_rows=20, noise_std=0.0, dtype="float64",
+)  # fmt: skip
+
+
+def rows(purpose: str, n: int) -> Array:
+    """Draws from a bent two-dimensional law."""
+    x = rng_for("test rows", purpose).normal(size=(n, 2))
+    x[:, 1] += 0.5 * x[:, 0] ** 2
+    return x
+
+
+TRAIN, VALID = rows("train", 83), rows("valid", 45)
+
+
+def phase2(spec: KernelExponentialFamily) -> tuple[Phase2, Array]:
+    """Phase 2 of a model that phase 1 has not touched, and its vector."""
+    values = initial_values(spec, TRAIN, rng_for("test start"))
+    layout = Layout.of(values, frozen_names(spec))
+    return Phase2(KefGraph(spec, layout), TRAIN, VALID, Workbench()), layout.pack(values)
+
+
+def loss(stage: Phase2, theta: Array, lambdas: tuple[float, float], fit: Array, judge: Array) -> float:
+    """J on the rows `judge` of alpha fitted to the rows `fit`, from the derivatives of log p~ at each of them."""
+    values = stage.graph.layout.unpack(theta)
+    weights = regularisers(stage.spec, values)._replace(alpha=lambdas[0], c=lambdas[1])
+    parameters = assemble(stage.spec, values, alpha=None)
+    solution = solve(full_statistics(parameters, fit, 20), weights)
+    assert solution is not None
+    log_p = density_jet(parameters, judge, solution.alpha)
+    return float((log_p.second + 0.5 * log_p.first**2).sum(axis=1).mean())
+
+
+def mean_loss(stage: Phase2, theta: Array, lambdas: tuple[float, float]) -> float:
+    if stage.spec.phase2_rows == "validation":
+        return loss(stage, theta, lambdas, TRAIN, VALID)
+    parts = [np.arange(k, len(TRAIN), FOLDS) for k in range(FOLDS)]
+    return float(np.mean([loss(stage, theta, lambdas, np.delete(TRAIN, k, axis=0), TRAIN[k]) for k in parts]))
+
+
+@pytest.mark.parametrize("judges", ["validation", "folds"])
+def test_no_pair_of_regularisers_on_a_grid_is_better_than_the_one_found(judges: str):
+    stage, theta = phase2(replace(SPEC, phase2_rows=judges))
+    final = stage.run(theta)
+    found = mean_loss(stage, theta, (final.lambda_alpha, final.lambda_c))
+    decades = 10.0 ** np.arange(-6, 2)
+    grid = [mean_loss(stage, theta, (a, c)) for a in decades for c in decades]
+    assert found < mean_loss(stage, theta, (SPEC.lambda_alpha, SPEC.lambda_c)) - 1e-3  # there was something to find
+    assert found <= min(grid) + 1e-4  # the search ends within a hundredth of a decade
+    assert final.iterations < 200
+
+
+def test_the_alpha_kept_is_that_of_all_training_rows_at_the_regularisers_found():
+    stage, theta = phase2(replace(SPEC, phase2_rows="folds"))
+    final = stage.run(theta)
+    assert final.validation_loss == pytest.approx(
+        loss(stage, theta, (final.lambda_alpha, final.lambda_c), TRAIN, VALID), rel=1e-9
+    )
+
+
+def test_the_quadratic_from_statistics_is_the_loss_up_to_that_of_q0():
+    stage, theta = phase2(SPEC)
+    (trial,) = stage.trials(theta, stage.statistics(theta, TRAIN))
+    parameters = assemble(SPEC, stage.graph.layout.unpack(theta), alpha=None)
+    alpha = rng_for("test alpha").normal(size=8)
+
+    def score_loss(alpha: Array) -> float:
+        log_p = density_jet(parameters, VALID, alpha)
+        return float((log_p.second + 0.5 * log_p.first**2).sum(axis=1).mean())
+
+    assert trial.loss(alpha) == pytest.approx(score_loss(alpha) - score_loss(0 * alpha), rel=1e-9)
+    assert trial.loss(None) == math.inf
+
+
+def test_statistics_of_what_remains_are_those_of_the_remaining_rows():
+    stage, theta = phase2(SPEC)
+    whole, part = stage.statistics(theta, TRAIN), stage.statistics(theta, TRAIN[:9])
+    for rest, direct in zip(without(whole, 83, part, 9), stage.statistics(theta, TRAIN[9:]), strict=True):
+        np.testing.assert_allclose(rest, direct, rtol=0, atol=1e-12)
+
+
+def test_noise_is_on_the_rows_of_the_fit_and_not_on_those_that_judge():
+    stage, theta = phase2(replace(SPEC, noise_std=0.3, phase2_rows="folds"))
+    trial = stage.trials(theta, stage.statistics(theta, stage.train))[0]
+    np.testing.assert_allclose(trial.judge.G, stage.statistics(theta, TRAIN[::FOLDS]).G, rtol=1e-12)
+    noised = np.delete(stage.train, np.arange(0, 83, FOLDS), axis=0)
+    np.testing.assert_allclose(trial.fit.G, stage.statistics(theta, noised).G, rtol=0, atol=1e-12)
+
+
+def test_a_fixed_number_of_steps_moves_the_regularisers_by_no_more_than_adam_can():
+    stage, theta = phase2(replace(SPEC, phase2_stopping="fixed", phase2_iterations=50, phase2_learning_rate=0.01))
+    final = stage.run(theta)
+    before = loss(stage, theta, (SPEC.lambda_alpha, SPEC.lambda_c), TRAIN, VALID)
+    assert final.iterations == 50
+    assert final.validation_loss < before
+    assert abs(math.log10(final.lambda_alpha / SPEC.lambda_alpha)) <= 0.5

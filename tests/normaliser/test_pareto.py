@@ -46,8 +46,11 @@ def test_too_few_or_equal_weights_have_no_index():
     assert tail_size(50) == 10
 
 
-def test_a_weight_beyond_all_others_is_an_infinite_tail():
-    assert tail_index(np.concatenate([[800.0], np.linspace(1, 0, TAIL)]), 20_000) == math.inf
+def test_weights_too_far_apart_for_floating_point_still_have_a_finite_index():
+    # Pareto weights u^-k have logs of mean k above any threshold; 256 of them tell k to k / 16.
+    log_r = 200 * np.random.default_rng(4).exponential(size=20_000)
+    largest = np.sort(log_r)[::-1][: TAIL + 1]
+    assert tail_index(largest, 20_000) == pytest.approx(200, abs=4 * 200 / 16)
 
 
 def test_merged_moments_keep_the_largest_of_all_parts():

@@ -13,7 +13,7 @@ from dkef.models.protocol import Array
 
 TAIL = 256  # largest weights that are kept; a standard error of about (1 + k) / 16
 LEAST_TAIL = 20
-LARGEST_EXPONENT = 700.0  # a weight so far above all others is a tail without end
+LARGEST_EXPONENT = 700.0  # of a weight above the threshold, in floating point
 
 
 def tail_size(n: int) -> int:
@@ -32,7 +32,7 @@ def tail_index(largest: Array, n: int) -> float | None:
         return None
     above = largest[:size] - largest[size]
     if above[0] > LARGEST_EXPONENT:
-        return math.inf
+        return float(above.mean())  # Hill's estimate, which needs the logs only
     x = np.sort(np.expm1(above))  # excesses over the threshold, in its units
     if x[0] == x[-1]:
         return None

@@ -2,8 +2,6 @@
 
 
 rule compare:
-    message:
-        "compare {wildcards.model} with the reference on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         evaluation=cell("evaluation.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
@@ -24,6 +22,8 @@ rule compare:
         runtime="20m",
     params:
         config=compare_config,
+    message:
+        "compare {wildcards.model} with the reference on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
         "python -m dkef.compare --config {params.config:q} --data {input.data}"
         " --evaluation {input.evaluation} --reference {input.reference}"
@@ -32,8 +32,6 @@ rule compare:
 
 
 rule summarise:
-    message:
-        "summarise all cells"
     input:
         metrics=cell_paths("metrics.csv"),
         code=code_of("dkef.summarise"),
@@ -53,6 +51,8 @@ rule summarise:
         runtime="10m",
     params:
         config=later(plan.summarise_slice),
+    message:
+        "summarise all cells"
     shell:
         "python -m dkef.summarise --config {params.config:q} --metrics {input.metrics}"
         " --out {output.metrics} --summary {output.summary} --tests {output.tests}"
@@ -60,8 +60,6 @@ rule summarise:
 
 
 rule sensitivity:
-    message:
-        "FSSD against KSD on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         evaluations=evaluations_of_seed,
         data="data/processed/{dataset}/seed{seed}.h5",
@@ -80,14 +78,14 @@ rule sensitivity:
         runtime="1h",
     params:
         config=sensitivity_config,
+    message:
+        "FSSD against KSD on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
         "python -m dkef.sensitivity --config {params.config:q} --data {input.data}"
         " --evaluations {input.evaluations} --out {output} > {log} 2>&1"
 
 
 rule agreement:
-    message:
-        "agreement of FSSD and KSD"
     input:
         tables=sensitivity_tables(),
         code=code_of("dkef.agreement"),
@@ -106,14 +104,14 @@ rule agreement:
         runtime="1h",
     params:
         config=later(plan.agreement_slice),
+    message:
+        "agreement of FSSD and KSD"
     shell:
         "python -m dkef.agreement --config {params.config:q} --tables {input.tables}"
         " --out {output.sensitivity} --agreement {output.agreement} > {log} 2>&1"
 
 
 rule published:
-    message:
-        "our numbers beside the published ones"
     input:
         published="data/published.csv",
         summary=result("summary.csv"),
@@ -130,6 +128,8 @@ rule published:
     resources:
         mem_mb=growing(1000),
         runtime="1h",
+    message:
+        "our numbers beside the published ones"
     shell:
         "python -m dkef.published --published {input.published}"
         " --summary {input.summary} --out {output} > {log} 2>&1"

@@ -2,8 +2,6 @@
 
 
 rule evaluate:
-    message:
-        "evaluate {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         model=cell("model.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
@@ -22,14 +20,14 @@ rule evaluate:
         runtime="20m",
     params:
         config=evaluate_config,
+    message:
+        "evaluate {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
         "python -m dkef.evaluate --config {params.config:q} --model {input.model}"
         " --data {input.data} --out {output} > {log} 2>&1"
 
 
 rule grid:
-    message:
-        "draw the density of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         model=cell("model.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
@@ -49,6 +47,8 @@ rule grid:
         runtime="15m",
     params:
         config=grid_config,
+    message:
+        "draw the density of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
         "python -m dkef.grid --config {params.config:q} --model {input.model}"
         " --data {input.data} --log-z {input.log_z} --out {output} > {log} 2>&1"

@@ -3,8 +3,6 @@
 
 
 rule fetch:
-    message:
-        "fetch {wildcards.file}"
     input:
         sources=ancient("data/sources.csv"),
     output:
@@ -21,6 +19,8 @@ rule fetch:
         runtime="4h",
     params:
         config=fetch_config,
+    message:
+        "fetch {wildcards.file}"
     shell:
         "python -m dkef.fetch --config {params.config:q} --sources {input.sources}"
         " --out {output} > {log} 2>&1"

@@ -3,8 +3,6 @@
 
 
 rule normalise_pilot:
-    message:
-        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: pilot run"
     input:
         unpack(proposal_inputs),
         model=cell("model.h5"),
@@ -25,6 +23,8 @@ rule normalise_pilot:
     params:
         config=chunk_config,
         data=data_option,
+    message:
+        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: pilot run"
     shell:
         "python -m dkef.normalise pilot --config {params.config:q} --model {input.model}"
         " {params.data} --threads {threads} --proposal {output.proposal}"
@@ -32,8 +32,6 @@ rule normalise_pilot:
 
 
 rule normalise_chunk:
-    message:
-        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: chunk {wildcards.chunk} ({wildcards.stage})"
     input:
         model=cell("model.h5"),
         # The pilot stands behind the same code: with its name instead of those of twenty files, for thousands of
@@ -55,6 +53,8 @@ rule normalise_chunk:
         runtime="1h",
     params:
         config=chunk_config,
+    message:
+        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: chunk {wildcards.chunk} ({wildcards.stage})"
     shell:
         "python -m dkef.normalise chunk --config {params.config:q} --model {input.model}"
         " --proposal {input.proposal}"
@@ -63,8 +63,6 @@ rule normalise_chunk:
 
 
 rule normalise:
-    message:
-        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     input:
         unpack(normalise_inputs),
         model=cell("model.h5"),
@@ -84,14 +82,14 @@ rule normalise:
     params:
         config=normalise_config,
         command=normalise_command,
+    message:
+        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
         "python -m dkef.normalise {params.command} --config {params.config:q}"
         " --model {input.model} --threads {threads} --out {output} > {log} 2>&1"
 
 
 rule proposals:
-    message:
-        "compare proposals for {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"
     input:
         model=cell("model.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
@@ -111,6 +109,8 @@ rule proposals:
     params:
         config=proposals_config,
         folder=cell("proposals"),
+    message:
+        "compare proposals for {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"
     shell:
         "python -m dkef.proposals --config {params.config:q} --model {input.model}"
         " --data {input.data} --folder {params.folder} --threads {threads}"

@@ -2,8 +2,6 @@
 
 
 rule preprocess:
-    message:
-        "preprocess {wildcards.dataset}, seed {wildcards.seed}"
     input:
         raw=raw_files,
         code=preprocess_code,
@@ -22,6 +20,8 @@ rule preprocess:
     params:
         config=preprocess_config,
         raw=raw_folder,
+    message:
+        "preprocess {wildcards.dataset}, seed {wildcards.seed}"
     shell:
         "python -m dkef.preprocess --config {params.config:q} --raw {params.raw}"
         " --out {output} > {log} 2>&1"

@@ -2,8 +2,6 @@
 
 
 rule claims:
-    message:
-        "judge the paper's claims"
     input:
         metrics=result("metrics.csv"),
         summary=result("summary.csv"),
@@ -24,6 +22,8 @@ rule claims:
         runtime="10m",
     params:
         config=later(plan.experiment_slice),
+    message:
+        "judge the paper's claims"
     shell:
         "python -m dkef.claims --config {params.config:q} --metrics {input.metrics}"
         " --summary {input.summary} --tests {input.tests} --grids {input.grids}"
@@ -31,8 +31,6 @@ rule claims:
 
 
 rule render:
-    message:
-        "render {wildcards.figure}"
     input:
         unpack(figure_inputs),
         code=figure_code,
@@ -57,14 +55,14 @@ rule render:
         config=later(plan.experiment_slice),
         tables=figure_arguments,
         caption=figure_caption,
+    message:
+        "render {wildcards.figure}"
     shell:
         "python -m dkef.render --config {params.config:q} --figure {wildcards.figure}"
         " {params.tables} --out {output.pdf} {output.png} > {log} 2>&1"
 
 
 rule separated:
-    message:
-        "fit two separated Gaussians (Appendix C)"
     input:
         code=code_of("dkef.separated"),
     output:
@@ -80,6 +78,8 @@ rule separated:
     resources:
         mem_mb=growing(1000),
         runtime="1h",
+    message:
+        "fit two separated Gaussians (Appendix C)"
     shell:
         "python -m dkef.separated --out {output.table} --verdict {output.verdict}"
         " > {log} 2>&1"
@@ -90,8 +90,6 @@ ruleorder: mixtures > render
 
 
 rule mixtures:
-    message:
-        "render mixtures"
     input:
         table=result("separated.csv"),
         verdict=result("separated.json"),
@@ -113,6 +111,8 @@ rule mixtures:
     resources:
         mem_mb=growing(1000),
         runtime="1h",
+    message:
+        "render mixtures"
     shell:
         "python -m dkef.figures.mixtures --table {input.table} --verdict {input.verdict}"
         " --out {output.pdf} {output.png} > {log} 2>&1"

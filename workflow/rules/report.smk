@@ -5,8 +5,6 @@ report: "../report/workflow.rst"
 
 
 rule page:
-    message:
-        "page {wildcards.page} of the report"
     input:
         unpack(page_inputs),
         code=code_of("dkef.pages"),
@@ -30,14 +28,14 @@ rule page:
         config=later(plan.experiment_slice),
         files=page_arguments,
         caption=page_caption,
+    message:
+        "page {wildcards.page} of the report"
     shell:
         "python -m dkef.pages --config {params.config:q} --page {wildcards.page}"
         " {params.files} --out {output} > {log} 2>&1"
 
 
 rule report:
-    message:
-        "report: {output}"
     input:
         report_inputs(),
     output:
@@ -54,5 +52,7 @@ rule report:
         runtime="10m",
     params:
         config=plan.command_line(),
+    message:
+        "report: {output}"
     shell:
         "snakemake --report {output} --nolock {input} --config {params.config:q} > {log} 2>&1"

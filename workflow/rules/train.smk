@@ -2,8 +2,6 @@
 
 
 rule train:
-    message:
-        "train {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"
     input:
         data="data/processed/{dataset}/seed{seed}.h5",
         code=train_code,
@@ -22,6 +20,8 @@ rule train:
         runtime="4h",
     params:
         config=train_config,
+    message:
+        "train {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"
     shell:
         "python -m dkef.train --config {params.config:q} --data {input.data}"
         " --out {output.model} --trace {output.trace} > {log} 2>&1"

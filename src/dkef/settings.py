@@ -43,7 +43,7 @@ class Fidelity:
     validation_fit_rows: int  # training rows behind the alpha of the early-stopping loss; 0 means all
     validation_noise: bool
     phase2_parameters: str  # lambda | lambda_and_q0
-    phase2_stopping: str  # converged | fixed
+    phase2_stopping: str  # improving | fixed | converged
     # likelihood baselines
     made_learning_rate: float
     flow_learning_rate: float
@@ -56,7 +56,7 @@ class Fidelity:
         one_of("fidelity.width_parametrisation", self.width_parametrisation, "squared", "plain")
         one_of("fidelity.top_activation", self.top_activation, "softplus", "linear")
         one_of("fidelity.phase2_parameters", self.phase2_parameters, "lambda", "lambda_and_q0")
-        one_of("fidelity.phase2_stopping", self.phase2_stopping, "converged", "fixed")
+        one_of("fidelity.phase2_stopping", self.phase2_stopping, "improving", "fixed", "converged")
         one_of("fidelity.baseline_patience_unit", self.baseline_patience_unit, "minibatches", "epochs")
         one_of("fidelity.baseline_degrees", self.baseline_degrees, "random", "sequential")
 

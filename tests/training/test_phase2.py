@@ -17,6 +17,7 @@ from dkef.training.statistics import solve
 
 SPEC = KernelExponentialFamily(
     components=1, layers=1, width=4, inducing_points=8, batch_rows=10, block_rows=20, noise_std=0.0, dtype="float64",
+    phase2_stopping="converged",
 )  # fmt: skip
 
 
@@ -102,6 +103,15 @@ def test_noise_is_on_the_rows_of_the_fit_and_not_on_those_that_judge():
     np.testing.assert_allclose(trial.judge.G, stage.statistics(theta, TRAIN[::FOLDS]).G, rtol=1e-12)
     noised = np.delete(stage.train, np.arange(0, 83, FOLDS), axis=0)
     np.testing.assert_allclose(trial.fit.G, stage.statistics(theta, noised).G, rtol=0, atol=1e-12)
+
+
+def test_steps_while_improving_end_at_the_best_regularisers_met_on_the_way():
+    stage, theta = phase2(replace(SPEC, phase2_stopping="improving", phase2_learning_rate=0.3, patience=5))
+    final, fixed = stage.run(theta), phase2(replace(SPEC, phase2_stopping="fixed", phase2_learning_rate=0.3))[0]
+    before = loss(stage, theta, (SPEC.lambda_alpha, SPEC.lambda_c), TRAIN, VALID)
+    assert final.validation_loss < before  # at this rate later steps overshoot
+    assert final.iterations < SPEC.phase2_iterations
+    assert final.validation_loss <= fixed.run(theta).validation_loss
 
 
 def test_a_fixed_number_of_steps_moves_the_regularisers_by_no_more_than_adam_can():

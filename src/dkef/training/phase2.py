@@ -1,8 +1,9 @@
 """Phase 2 of Algorithm 1 and its last line: regularisers for all training rows, then alpha.
 
 The kernel and q0 stand still, so J of alpha on any rows is J(0) + alpha' G alpha / 2 + alpha' (h + b_first) with the
-statistics of those rows. Once these are known, J at a pair of regularisers costs one Cholesky factor: "while still
-improving" can be taken at its word, and folds of the training rows cost no more than the validation rows.
+statistics of those rows. Once these are known, J at a pair of regularisers costs one Cholesky factor, and folds of the
+training rows can judge it as well as the validation rows. Its minimum is a matter of seconds, but not always a good
+place: see "Choices that were looked at" in config/README.md.
 """
 
 import math
@@ -15,6 +16,7 @@ from scipy import optimize
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array, Workbench
 from dkef.training.adam import Adam, clipped
+from dkef.training.early_stopping import EarlyStopping
 from dkef.training.kef_graph import KefGraph, padded
 from dkef.training.kef_variables import BASE, LAMBDAS, assemble, regularisers
 from dkef.training.statistics import Statistics, kernel_statistics, lambda_gradient, mean_of, solve
@@ -84,10 +86,10 @@ class Phase2:
 
     def run(self, theta: Array) -> Final:
         statistics = self.statistics(theta, self.train)
-        if self.spec.phase2_stopping == "fixed":
-            tuned, iterations = self.adam_steps(theta, statistics), self.spec.phase2_iterations
-        else:
+        if self.spec.phase2_stopping == "converged":
             tuned, iterations = self.search(theta, self.trials(theta, statistics))
+        else:
+            tuned, iterations = self.adam_steps(theta, statistics)
         q0_moved = self.spec.phase2_parameters == "lambda_and_q0"  # and with it b
         if q0_moved or self.float32_suffices(tuned) != self.float32_suffices(theta):
             statistics = self.statistics(tuned, self.train)
@@ -147,16 +149,26 @@ class Phase2:
         )
         return with_lambdas(found.x), int(found.nfev)
 
-    def adam_steps(self, theta: Array, statistics: Statistics) -> Array:
-        """The vector after the authors' fixed number of steps on J over batches of validation rows."""
+    def adam_steps(self, theta: Array, statistics: Statistics) -> tuple[Array, int]:
+        """The vector after steps on J over batches of validation rows, or the best met on the way, and their number."""
+        fixed = self.spec.phase2_stopping == "fixed"
+        (trial,) = self.trials(theta, statistics)
         adam = Adam.start(len(theta))
+        stopping = EarlyStopping(self.spec.patience).observe(0, trial.loss(self.alpha(theta, statistics)))
+        best = theta
         for i in range(self.spec.phase2_iterations):
             gradient = self.gradient(theta, statistics, i)
             norm = float(np.linalg.norm(gradient))
             if math.isfinite(norm):
                 direction = clipped(gradient, norm, self.spec.clip_norm)
                 theta, adam = adam.step(theta, direction, self.spec.phase2_learning_rate)
-        return theta
+            if fixed:
+                continue
+            stopping = stopping.observe(i + 1, trial.loss(self.alpha(theta, statistics)))
+            best = theta if stopping.best_step == i + 1 else best
+            if stopping.exhausted(i + 1):
+                return best, i + 1
+        return theta if fixed else best, self.spec.phase2_iterations
 
     def gradient(self, theta: Array, statistics: Statistics, i: int) -> Array:
         """Of J on some validation rows, through the solve on all training rows; 0 for what does not move."""

@@ -35,7 +35,21 @@ def specs(name: str, overrides: tuple[str, ...] = ()) -> dict[str, object]:
 
 
 def test_the_ablations_of_the_issue_are_all_there() -> None:
-    assert set(NAMES) == set(VARIED) | {"ablation_fidelity", "ablation_kernel_form"}
+    assert set(NAMES) == set(VARIED) | {"ablation_fidelity", "ablation_kernel_form", "ablation_phase2"}
+
+
+def test_the_phase_2_ablation_ends_the_same_first_phase_in_four_ways() -> None:
+    plan = Plan("ablation_phase2")
+    for family in ("kef_g", "dkef"):
+        names = [f"{family}_phase1", family, f"{family}_converged", f"{family}_folds"]
+        found = [asdict(plan.spec("redwine", model)) for model in names]
+        ends = [(spec["phase2_iterations"], spec["phase2_stopping"], spec["phase2_rows"]) for spec in found]
+        assert ends == [
+            (0, "improving", "validation"), (1000, "improving", "validation"), (1000, "converged", "validation"),
+            (1000, "converged", "folds"),
+        ]  # fmt: skip
+        rest = [{key: value for key, value in spec.items() if not key.startswith("phase2_")} for spec in found]
+        assert all(spec == rest[0] for spec in rest)
 
 
 def test_the_kernel_form_ablation_crosses_its_two_choices_from_the_same_kernels() -> None:

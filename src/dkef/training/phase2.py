@@ -152,10 +152,10 @@ class Phase2:
     def adam_steps(self, theta: Array, statistics: Statistics) -> tuple[Array, int]:
         """The vector after steps on J over batches of validation rows, or the best met on the way, and their number."""
         fixed = self.spec.phase2_stopping == "fixed"
-        (trial,) = self.trials(theta, statistics)
-        adam = Adam.start(len(theta))
-        stopping = EarlyStopping(self.spec.patience).observe(0, trial.loss(self.alpha(theta, statistics)))
-        best = theta
+        adam, best, stopping = Adam.start(len(theta)), theta, EarlyStopping(self.spec.patience)
+        if not fixed:
+            (trial,) = self.trials(theta, statistics)
+            stopping = stopping.observe(0, trial.loss(self.alpha(theta, statistics)))
         for i in range(self.spec.phase2_iterations):
             gradient = self.gradient(theta, statistics, i)
             norm = float(np.linalg.norm(gradient))

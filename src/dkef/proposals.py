@@ -31,8 +31,8 @@ from dkef.typed import typed
 
 log = logging.getLogger("dkef.proposals")
 
-PILOT_SHARE, BOUND_SHARE = 10, 2  # of the samples: a tenth for each pilot run, half for each run behind the bound
-MOST_PILOT, MOST_BOUND, LEAST = 1_000_000, 100_000_000, 200
+PILOT_SHARE = 10  # of the samples, for each pilot run; each run behind the bound has as many as log Z, up to a limit
+MOST_PILOT, MOST_BOUND, LEAST = 1_000_000, 50_000_000, 200
 CHUNK = 50_000_000
 
 
@@ -68,7 +68,7 @@ def estimates(
 def _sized(settings: Normaliser, kind: str, samples: int) -> Normaliser:
     """Settings of one estimate: pilot and bound in proportion to the samples."""
     return Normaliser(
-        proposal=kind, samples=samples, bound_samples=min(max(samples // BOUND_SHARE, LEAST), MOST_BOUND),
+        proposal=kind, samples=samples, bound_samples=min(samples, MOST_BOUND),
         pilot_samples=min(max(samples // PILOT_SHARE, LEAST), MOST_PILOT), chunk_samples=min(samples, CHUNK),
         percentile=settings.percentile, cover=settings.cover, annealing=settings.annealing,
     )  # fmt: skip

@@ -182,6 +182,24 @@ def test_adaptation_finds_mass_that_the_rows_hardly_have():
     assert adapted > 2 * max(share for kind, share in shares.items() if kind.startswith("rows"))
 
 
+def test_a_bridge_reaches_the_mass_between_the_rows_and_q0():
+    """A narrow bump with nearly all the mass on a broad one with little, which no row has ever seen.
+
+    Rare samples of the broad bump carry the second moment, so that the shares come from a long run.
+    """
+    q0 = BaseMeasure(np.zeros(6), np.full(6, 4.0), np.full(6, 2.0))
+    kernels = (Component("gaussian", 1.0, 0.05, ()), Component("gaussian", 0.6, 3.0, ()))
+    parameters = KefParameters(np.array([14.0]), np.zeros((1, 6)), kernels, q0)
+    rng = np.random.default_rng(20)
+    rows = 0.1 * rng.normal(size=(400, 6))
+    found = candidates(parameters, rows, replace(FEW, kinds=["adapted"], adapt_rounds=8), rng)
+    share = {}
+    for kind, cover in found.items():
+        z = Moments.merge(MixtureWeights(parameters, Mixture(q0, cover, 0.1), kind).moments("z", 0, 200_000))
+        share[kind] = z.effective_sample_size / z.count
+    assert share["bridged"] > 1.5 * share["adapted of width 1.2"]
+
+
 def test_what_adaptation_began_with_stays_covered():
     parameters = random_kef(d=2, alpha_scale=2.0)
     rows = np.random.default_rng(18).normal(size=(300, 2))

@@ -21,7 +21,8 @@ that a few hundred nats more or less are nothing.
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy.special import gammainc, gammaincinv, logsumexp
@@ -90,6 +91,18 @@ class Cover:
             drawn = self.shape[k] == j
             x[drawn] += u[drawn] @ factor.T
         return x
+
+    def joined(self, other: Self, share: float) -> Self:
+        """This cover with a share of another one."""
+        return type(self)(
+            np.concatenate([(1 - share) * self.weights, share * other.weights]),
+            np.concatenate([self.centres, other.centres]),
+            np.concatenate([self.shape, len(self.factors) + other.shape]),
+            np.concatenate([self.factors, other.factors]),
+        )
+
+    def widened(self, width: float) -> Self:
+        return replace(self, factors=width * self.factors)
 
     def log_greatest_ratio(self, q0: BaseMeasure) -> float:
         """log of sum_k w_k B_k, above log h / q0 everywhere (see above)."""

@@ -50,7 +50,7 @@ def adapt(
         for _ in range(settings.adapt_rounds):
             mixture = replace(mixture, cover=_moved(mixture.cover, *weighted_draws()))
     report(f"cover adapted to the model, the last round with r^{t:.2f}")
-    return replace(mixture, cover=_joined(mixture.cover, first.cover))
+    return replace(mixture, cover=mixture.cover.joined(first.cover, FIRST_SHARE))
 
 
 def _renewed(x: Array, draw_weights: Array, clusters: int, rng: np.random.Generator) -> Cover:
@@ -58,15 +58,6 @@ def _renewed(x: Array, draw_weights: Array, clusters: int, rng: np.random.Genera
     chosen = x[rng.choice(len(x), size=RENEWAL_DRAWS, p=draw_weights)]
     weights, means, covariances = gaussian_clusters(chosen, clusters, rng)
     return Cover(weights, means, np.arange(len(means)), RENEWAL_WIDTH * np.linalg.cholesky(covariances))
-
-
-def _joined(cover: Cover, first: Cover) -> Cover:
-    return Cover(
-        np.concatenate([(1 - FIRST_SHARE) * cover.weights, FIRST_SHARE * first.weights]),
-        np.concatenate([cover.centres, first.centres]),
-        np.concatenate([cover.shape, len(cover.factors) + first.shape]),
-        np.concatenate([cover.factors, first.factors]),
-    )
 
 
 def _tempering(log_r: Array) -> float:

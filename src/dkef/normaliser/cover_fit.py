@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from scipy.special import logsumexp
@@ -12,12 +11,16 @@ from dkef.models.protocol import Array
 from dkef.normaliser.clusters import gaussian_clusters, log_normals
 from dkef.normaliser.cover import Cover
 from dkef.normaliser.cover_adapt import adapt
+from dkef.normaliser.cover_weigh import weigh
 from dkef.normaliser.mixture import Mixture
 from dkef.normaliser.settings import CoverSettings
 from dkef.streams import rng_for
 
 FIRST_WIDTH = 1.4  # of the clusters that adaptation begins with
-ADAPTED_WIDTHS = (1.2, 1.4)  # wider tails: at 1, one of 5 million weights once made 15 % of the sum of squares
+ADAPTED_WIDTH = 1.2  # wider tails: at 1, one of 5 million weights once made 15 % of the sum of squares
+# What `bridged` adds to the adapted clusters, and the shares of h that `weigh` begins with:
+HALO_WIDTH, HALO_SHARE = 1.5, 0.3  # each cluster once more, wider
+BRIDGE_WIDTHS, BRIDGE_SHARE = (1.0, 1.4, 2.0, 2.8, 4.0), 0.2  # normals around all rows
 
 Report = Callable[[str], None]
 
@@ -45,7 +48,9 @@ def candidates(
     rows: a normal of the rows' own covariance times width^2 around every row and inducing point;
     local: the same with the covariance of the cluster that the point belongs to;
     clusters: one normal a cluster, its covariance times width^2;
-    adapted: clusters that have moved to where the model has its mass.
+    adapted: clusters that have moved to where the model has its mass;
+    bridged, along with adapted: these once more with wider tails, and ever wider normals around all rows up to q0,
+        each with the weight that makes the second moment of r least.
     """
     weights, means, covariances = gaussian_clusters(rows, settings.clusters, rng)
     local = np.linalg.cholesky(covariances)
@@ -57,18 +62,25 @@ def candidates(
         "local": Cover(even, points, np.argmax(log_normals(points, means, local), axis=1), local),
         "clusters": Cover(weights, means, np.arange(len(means)), local),
     }
-    widths = dict.fromkeys(unit, tuple(settings.widths))
+    found = {
+        f"{kind} of width {width:g}": cover.widened(width)
+        for kind, cover in unit.items() if kind in settings.kinds for width in settings.widths
+    }  # fmt: skip
     if "adapted" in settings.kinds:
-        first = Mixture(parameters.q0, _widened(unit["clusters"], FIRST_WIDTH), settings.q0_share)
-        unit["adapted"] = adapt(parameters, first, settings, rng, report).cover
-        widths["adapted"] = ADAPTED_WIDTHS
-    return {
-        f"{kind} of width {width:g}": _widened(unit[kind], width) for kind in settings.kinds for width in widths[kind]
-    }
+        first = Mixture(parameters.q0, unit["clusters"].widened(FIRST_WIDTH), settings.q0_share)
+        adapted = adapt(parameters, first, settings, rng, report).cover
+        found[f"adapted of width {ADAPTED_WIDTH:g}"] = adapted.widened(ADAPTED_WIDTH)
+        bridged = Mixture(parameters.q0, _bridged(adapted, rows.mean(axis=0), shared[0]), settings.q0_share)
+        found["bridged"] = weigh(parameters, bridged, settings.adapt_draws * adapted.dimension, rng).cover
+    return found
 
 
-def _widened(cover: Cover, width: float) -> Cover:
-    return replace(cover, factors=width * cover.factors)
+def _bridged(adapted: Cover, mean: Array, factor: Array) -> Cover:
+    """Adapted clusters with their halo, and a bridge to q0: normals from the mean [d] and L [d, d] of all rows."""
+    steps = len(BRIDGE_WIDTHS)
+    factors = np.stack([width * factor for width in BRIDGE_WIDTHS])
+    bridge = Cover(np.full(steps, 1 / steps), np.tile(mean, (steps, 1)), np.arange(steps), factors)
+    return adapted.joined(adapted.widened(HALO_WIDTH), HALO_SHARE).joined(bridge, BRIDGE_SHARE)
 
 
 def effective_shares(parameters: KefParameters, mixtures: list[Mixture], n: int, rng: np.random.Generator) -> Array:

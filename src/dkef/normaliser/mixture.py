@@ -46,11 +46,11 @@ class Mixture:
 
     def log_density(self, x: Array) -> Array:
         """log g at x [n, d]; returns [n]."""
-        return np.logaddexp(self._log_q0(x), math.log1p(-self.q0_share) + self.cover.log_density(x))
+        return np.logaddexp(self.log_q0_part(x), math.log1p(-self.q0_share) + self.cover.log_density(x))
 
     def log_density_and_gradient(self, x: Array) -> tuple[Array, Array]:
         """log g [n] and its gradient [n, d]."""
-        log_q0 = self._log_q0(x)
+        log_q0 = self.log_q0_part(x)
         log_h, gradient_h = self.cover.log_density_and_gradient(x)
         log_g = np.logaddexp(log_q0, math.log1p(-self.q0_share) + log_h)
         q0_part = np.exp(log_q0 - log_g)[:, None]
@@ -72,7 +72,7 @@ class Mixture:
         greatest = self.cover.log_greatest_ratio(self.q0)
         return log_a - float(np.logaddexp(math.log(self.q0_share), math.log1p(-self.q0_share) + greatest))
 
-    def _log_q0(self, x: Array) -> Array:
+    def log_q0_part(self, x: Array) -> Array:
         """log of eps q0."""
         return math.log(self.q0_share) - self.q0.log_normaliser() + self.q0.log_density(x)
 

@@ -17,7 +17,7 @@ class CoverSettings:
     widths: list[float] = field(default_factory=lambda: [0.3, 0.45, 0.7, 1.0, 1.4, 2.0])
     centres: int = 1500  # training rows that become centres, at most
     clusters: int = 20
-    pilot_samples: int = 2000  # of each candidate, and all serve all
+    pilot_samples: int = 4000  # of each candidate, and all serve all
     adapt_draws: int = 5000  # of each round of adaptation, times the dimension
     adapt_rounds: int = 8
     renewals: int = 2  # times that the components are placed anew, each followed by as many rounds

@@ -79,6 +79,20 @@ def test_all_medians_are_shown_unless_one_alone_would_squash_the_rest() -> None:
     assert not shown.holds(1e6)
 
 
+def test_a_variant_is_named_after_the_model_it_varies() -> None:
+    assert look_of("dkef_g15_linear_top").label == "DKEF-G-15 linear top"
+    assert look_of("dkef_squared").label == "DKEF squared"
+    assert look_of("my_own_model").label == "my own model"
+
+
+def test_medians_that_differ_by_less_than_runs_do_are_not_magnified() -> None:
+    runs = np.array(
+        [[-11.86, -12.17, -12.83], [-11.75, -11.93, -12.83], [-11.82, -12.19, -12.80], [-11.87, -12.20, -12.9]]
+    )
+    shown = window(np.median(runs, axis=1), runs.ravel())
+    assert all(shown.holds(value) for value in runs.ravel())
+
+
 def test_a_window_without_any_value_still_has_two_ends() -> None:
     empty = window(np.array([np.nan]), np.array([]))
     assert empty.low < empty.high

@@ -4,6 +4,7 @@ from matplotlib.figure import Figure
 
 from dkef.figures.benchmarks import Row, name_models, panel
 from dkef.figures.inputs import Inputs
+from dkef.figures.look import look_of
 from dkef.figures.panels import Footnotes, heading, nothing
 
 NOTE = "Bars: median; crosses: single runs; circles: log Z not to be trusted; \u2715 n: invalid runs."
@@ -24,7 +25,9 @@ def draw(inputs: Inputs) -> Figure:
     widest = max([len(entry.models) for entry in entries] + [3])
     width = max(0.42 * widest + 1.0, 1.9) * shape[1] + 0.9
     foot = Footnotes.of(inputs, width, NOTE)
-    height = 1.75 * shape[0] + foot.height + 1.45
+    names = max((len(look_of(model).label) for entry in entries for model in entry.models), default=0)
+    names_height = max(0.95, 0.25 + 0.037 * names)  # they stand at 45 degrees
+    height = 1.75 * shape[0] + foot.height + names_height + 0.5
     figure = Figure(figsize=(width, height))
     grid = figure.subplots(*shape, squeeze=False)
     for column, entry in enumerate(entries):
@@ -38,7 +41,7 @@ def draw(inputs: Inputs) -> Figure:
         grid[r, 0].set_ylabel(row.label)
     figure.align_ylabels(grid[:, 0])
     figure.subplots_adjust(
-        left=0.95 / width, right=0.985, top=1 - 0.45 / height, bottom=(foot.height + 0.95) / height,
+        left=0.95 / width, right=0.985, top=1 - 0.45 / height, bottom=(foot.height + names_height) / height,
         wspace=0.4, hspace=0.14,
     )  # fmt: skip
     foot.draw(figure)

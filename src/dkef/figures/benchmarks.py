@@ -107,7 +107,7 @@ def panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], ro
     medians = {m: _median(inputs, entry.name, m, row.metric) for m in models}
     everything = np.concatenate([*(table["value"].to_numpy(dtype=float) for table in runs.values()), np.empty(0)])
     if everything.size == 0 and not any(_invalid(inputs, entry.name, m, row.metric) for m in models):
-        nothing(axes, "no values")
+        nothing(axes, "the true density is not known" if row.metric == "fisher_divergence" else "no values")
         return
     zero = (0.0,) if row.metric == "fssd2" else ()
     shown = Window(*row.limits) if row.limits else window(np.array(list(medians.values())), everything, zero)

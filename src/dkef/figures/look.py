@@ -95,7 +95,10 @@ def look_of(model: str, position: int = 0) -> Look:
     if component is not None:
         base = look_of(component, position)
         return replace(base, label=f"{base.label} mixture")
-    return Look(model.replace("_", " "), OTHERS[position % len(OTHERS)], "o", "-")
+    color = OTHERS[position % len(OTHERS)]
+    of = max((known for known in LOOKS if model.startswith(f"{known}_")), key=len, default=None)
+    label = f"{LOOKS[of].label} {model[len(of) + 1 :]}" if of else model
+    return Look(label.replace("_", " "), color, "o", "-")
 
 
 def model_order(models: list[str]) -> list[str]:

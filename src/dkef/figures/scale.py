@@ -9,6 +9,7 @@ from dkef.figures.look import INK
 from dkef.models.protocol import Array
 
 SQUASH = 8
+CHANCE = 3.0  # median absolute deviations of all runs, about two standard deviations
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ def window(centres: Array, values: Array, include: tuple[float, ...] = (), reach
     """The range that shows all ordinary medians, and the single runs as far as they do not squash them.
 
     A median is off scale only if it alone makes the range more than `SQUASH` times wider; a run is off scale if it
-    lies further than `reach` times the shown medians' spread from them.
+    lies further than `reach` times the spread from the medians. The spread is that of the shown medians or, where
+    they differ by less than runs do by chance, that of the runs: a difference within chance must look like one.
     """
     centres = centres[np.isfinite(centres)]
     values = values[np.isfinite(values)]
@@ -34,21 +36,22 @@ def window(centres: Array, values: Array, include: tuple[float, ...] = (), reach
         centres = values
     if centres.size == 0:
         return Window(-1.0, 1.0)
-    shown = np.concatenate([_ordinary(centres), include])
+    chance = CHANCE * float(np.median(np.abs(values - np.median(values)))) if values.size else 0.0
+    shown = np.concatenate([_ordinary(centres, chance), include])
     low, high = float(shown.min()), float(shown.max())
-    spread = (high - low) or float(np.ptp(values)) or max(abs(high), 1e-3) * 0.1
+    spread = max(high - low, chance) or float(np.ptp(values)) or max(abs(high), 1e-3) * 0.1
     near = values[(values >= low - reach * spread) & (values <= high + reach * spread)]
     low, high = min(low, *near, low), max(high, *near, high)
     pad = 0.1 * ((high - low) or spread)
     return Window(low - pad, high + pad)
 
 
-def _ordinary(centres: Array) -> Array:
-    """Values without those at either end that stretch the range of the others more than SQUASH times."""
+def _ordinary(centres: Array, chance: float) -> Array:
+    """Values without those at either end that stretch the range of the others, or chance, more than SQUASH times."""
     kept = np.sort(centres)
     while len(kept) > 3:
         without_last, without_first = np.ptp(kept[:-1]), np.ptp(kept[1:])
-        if min(without_last, without_first) * SQUASH >= np.ptp(kept):
+        if max(min(without_last, without_first), chance) * SQUASH >= np.ptp(kept):
             break
         kept = kept[:-1] if without_last < without_first else kept[1:]
     return kept

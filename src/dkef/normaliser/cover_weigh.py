@@ -6,8 +6,8 @@ second moment are another matter, and a convex one:
 
     E_g r^2  =  integral of p~^2 / g_w,     g_w = eps q0 + (1 - eps) sum_k w_k N_k,
 
-estimated from draws of earlier g: y from their mean G with c = (p~ / G)^2 leaves sum_n c_n G_n / g_w(y_n) to minimise.
-Its gradient in w_k is minus sum_n c_n G_n N_k / g_w^2, and w_k <- w_k sqrt(of that), made to add to 1, converges to
+estimated from draws of earlier g: y from their mean G with c = p~^2 / G leaves sum_n c_n / g_w(y_n) to minimise. Its
+gradient in w_k is minus (1 - eps) sum_n c_n N_k / g_w^2, and w_k <- w_k sqrt(of that), made to add to 1, converges to
 the minimum (the multiplicative rule of optimal designs, with the power that suits a sum of 1 / g). Every round draws
 from the latest g, so that regions whose cost was underrated are found, and keeps all earlier draws.
 """
@@ -42,22 +42,21 @@ def weigh(parameters: KefParameters, first: Mixture, draws: int, rng: np.random.
         log_p = np.append(log_p, log_ratio(program, parameters, mixture, x))
         q0_terms = np.append(q0_terms, np.exp(log_q0 - log_g))
         terms = np.concatenate([terms, np.exp(log_terms - log_g[:, None], dtype=np.float32)])
-        pooled = np.mean([q0_terms + terms @ w for w in covers], axis=0)  # G
-        kept = (q0_terms + FIRST_SHARE * terms @ covers[0]) / pooled
-        free = least_second_moment(
-            covers[-1], (1 - FIRST_SHARE) * terms / pooled[:, None], kept, np.exp(2 * (log_p - log_p.max())) / pooled**2
-        )
+        pooled = np.mean([q0_terms + terms @ w.astype(np.float32) for w in covers], axis=0)  # G
+        kept = (q0_terms + FIRST_SHARE * (terms @ covers[0].astype(np.float32))) / (1 - FIRST_SHARE)
+        free = least_second_moment(covers[-1], terms, kept, np.exp(2 * (log_p - log_p.max())) / pooled)
         covers.append((1 - FIRST_SHARE) * free + FIRST_SHARE * covers[0])
     return replace(first, cover=replace(first.cover, weights=covers[-1]))
 
 
 def least_second_moment(weights: Array, terms: Array, kept: Array, costs: Array) -> Array:
     """w >= 0, adding to 1, with the least sum_n costs_n / (kept_n + sum_k w_k terms_nk)."""
-    w, costs = weights, costs / costs.sum()
+    w = weights.astype(terms.dtype)
     for _ in range(UPDATES):
-        w = w * np.sqrt((costs / (kept + terms @ w) ** 2) @ terms)
+        gradient = (costs / (kept + terms @ w) ** 2).astype(terms.dtype) @ terms
+        w = w * np.sqrt(gradient / gradient.max())
         w = w / w.sum()
-    return w
+    return np.asarray(w, dtype=float) / w.sum(dtype=float)
 
 
 def _log_components(mixture: Mixture, x: Array) -> Array:

@@ -56,7 +56,8 @@ def least_second_moment(weights: Array, terms: Array, kept: Array, costs: Array)
         gradient = (costs / (kept + terms @ w) ** 2).astype(terms.dtype) @ terms
         w = w * np.sqrt(gradient / gradient.max())
         w = w / w.sum()
-    return np.asarray(w, dtype=float) / w.sum(dtype=float)
+    normalised: Array = np.asarray(w, dtype=float) / w.sum(dtype=float)
+    return normalised
 
 
 def _log_components(mixture: Mixture, x: Array) -> Array:

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dkef.files import file_digest, record_digest
+
 PACKAGE = Path(__file__).parent
 
 
@@ -46,6 +48,12 @@ def sources_behind(*modules: str) -> list[str]:
             found.add(path)
             waiting += _imports(path)
     return sorted(str(path) for path in found)
+
+
+@functools.cache
+def sources_digest(*modules: str) -> str:
+    """Digest of all files behind the modules, whatever folder they lie in."""
+    return record_digest({"sources": [file_digest(Path(path)) for path in sources_behind(*modules)]})
 
 
 def target_modules(section: Any) -> list[str]:

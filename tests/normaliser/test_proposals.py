@@ -137,7 +137,7 @@ def test_annealing_from_a_known_mixture_is_annealing_from_the_one_it_would_fit()
     assert fit_proposal("annealed", parameters, None, SETTINGS, ("known",), mixture=mixture).digest == alone.digest
 
 
-def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_path):
+def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_path, monkeypatch):
     parameters, file = random_kef(), tmp_path / "p.h5"
     told: list[str] = []
 
@@ -154,6 +154,9 @@ def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_
     ):
         ask(**arguments)
         assert len(told) == (again + 2) * first
+    monkeypatch.setattr("dkef.normaliser.proposals.sources_digest", lambda *modules: "an edit")
+    ask(rows=99)
+    assert len(told) == 5 * first
 
 
 def test_rows_are_asked_for_with_a_sentence():

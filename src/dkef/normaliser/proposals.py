@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from dkef.dependencies import sources_digest
 from dkef.errors import DkefError
 from dkef.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.models.kef_parameters import KefParameters
@@ -27,6 +28,7 @@ from dkef.provenance import array_digest, canonical, config_digest
 from dkef.typed import plain
 
 Name = tuple[str | int, ...]
+FITTING = ("dkef.normaliser.cover_fit", "dkef.normaliser.annealing")  # an edit there means another proposal
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def kept_proposal(
     reads: dict[str, list[Any]] = {"mixture": [settings.cover], "annealed": [settings.cover, settings.annealing]}
     wanted = {
         "kind": kind, "name": list(name), "parameters": parameters_digest(parameters),
-        "settings": [plain(section) for section in reads.get(kind, [])],
+        "settings": [plain(section) for section in reads.get(kind, [])], "code": sources_digest(*FITTING),
     } | ({} if rows is None else {"rows": array_digest(rows)})  # fmt: skip
     if file.exists() and wanted.items() <= _contents(file).record.items():
         return read_proposal(file)

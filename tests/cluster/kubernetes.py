@@ -76,7 +76,7 @@ def kill_training(pods: Pods, run: "subprocess.Popen[bytes]") -> None:
         if run.poll() is not None:
             raise ClusterError(f"the run in pods ended with {run.returncode} before a pod was killed")
         for name, process in list(pods.processes.items()):
-            if process.poll() is None and "rule train" in (pods.folder / name / "pod.log").read_text():
+            if process.poll() is None and ": train dkef on" in (pods.folder / name / "pod.log").read_text():
                 os.killpg(process.pid, signal.SIGKILL)
                 say(f"killed the pod {name} under way")
                 return

@@ -117,7 +117,10 @@ def panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], ro
         axes.axhline(row.base, color=FAINT, linewidth=0.6, zorder=1)
     for x, model in enumerate(models):
         if row.metric == "fssd_p_value" and model == inputs.reference(entry.name):
-            axes.text(x, row.base or 0.5, "reference", rotation=90, ha="center", va="center", fontsize=6, color=FAINT)
+            axes.text(
+                x, row.base or 0.5, "reference", rotation=90, ha="center", va="center", fontsize=6, color=FAINT,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+            )  # fmt: skip
             continue
         doubted = runs[model]["status"] != OK
         _bar(axes, x, medians[model], base, shown, look_of(model, x).color, hatched=doubted.mean() > 0.5)

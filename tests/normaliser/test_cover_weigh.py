@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize
 
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
-from dkef.normaliser.clusters import log_normals
 from dkef.normaliser.cover import Cover
 from dkef.normaliser.cover_weigh import FIRST_SHARE, _log_components, least_second_moment, weigh
 from dkef.normaliser.mixture import Mixture, MixtureWeights
@@ -47,7 +46,6 @@ def test_components_add_up_to_the_cover():
     summed = np.exp(_log_components(mixture, x)) @ mixture.cover.weights
     np.testing.assert_allclose(summed, 0.9 * np.exp(mixture.cover.log_density(x)), rtol=1e-4)  # that one is in float32
     assert (np.exp(_log_components(mixture, x)) == 0).any()  # beyond a cut
-    assert np.isfinite(log_normals(x, mixture.cover.centres, mixture.cover.factors)).all()
 
 
 def test_weighing_finds_the_best_of_a_grid_of_weights_from_a_bad_start():

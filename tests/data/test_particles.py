@@ -119,6 +119,11 @@ def test_bad_hepmass_input_is_one_sentence(tmp_path: Path, hepmass: tuple[np.nda
     (tmp_path / "train.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
     with pytest.raises(DkefError, match=r"is not 'label, f0 to f26'; is it HEPMASS\?"):
         Hepmass("train.gz", "test.gz").read(tmp_path, rng_for("test"))
+    header, first, *rest = gzip.decompress(whole).decode().splitlines()  # found by fuzzing: pandas counts its fields
+    (tmp_path / "train.gz").write_bytes(gzip.compress("\n".join([header, first.rpartition(",")[0], *rest]).encode()))
+    for drop in ({}, {"f5": "discrete"}):
+        with pytest.raises(DkefError, match=r"train\.gz: the first data row is too short; every row must have as many"):
+            Hepmass("train.gz", "test.gz", drop=drop).read(tmp_path, rng_for("test"))
     for name in ("train.gz", "test.gz"):
         (tmp_path / name).write_bytes(hepmass_text(hepmass[0], np.zeros(300)))
     with pytest.raises(DkefError, match="have no signal row"):

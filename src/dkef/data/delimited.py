@@ -84,6 +84,8 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
                         f"{path}: data rows have {frame.shape[1]} fields where the columns are "
                         f"{layout.fields}; check dataset.source.separator and the file"
                     )
+                if not set(fields) <= set(frame.columns):
+                    _too_short(path)
                 chunk = frame[list(fields)].to_numpy()
                 _require_finite(path, chunk, names, done)
                 done += len(chunk)
@@ -95,7 +97,14 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
         _broken(path, error)
     except ValueError as error:
+        if "Usecols do not match" in str(error):
+            _too_short(path)
         _explain_text(path, names, fields, layout, error)
+
+
+def _too_short(path: Path) -> NoReturn:
+    """pandas counts the fields by the first row, and tells of missing ones in two ways."""
+    raise DkefError(f"{path}: the first data row is too short; every row must have as many fields") from None
 
 
 def _pandas_options(fields: Sequence[int], layout: Layout) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +16,7 @@ from dkef import compare
 from dkef.data.splits import Splits, write_splits
 from dkef.data.whitening import Whitening
 from dkef.errors import DkefError
+from dkef.hdf5 import write_hdf5
 from dkef.judge import Yardstick
 from dkef.metrics import COLUMNS, METRICS, score_loss
 from dkef.models.protocol import Array
@@ -59,10 +59,7 @@ def write_evaluation(
     if truth:
         arrays |= {"true_log_density": -0.5 * (x**2).sum(axis=1) - math.log(2 * math.pi), "true_score": -x}
     change(arrays)
-    with h5py.File(path, "w") as file:
-        for name, array in arrays.items():
-            file.create_dataset(name, data=array)
-        file.attrs["record"] = json.dumps({"status": "ok", "normalised": True, "config_digest": "abc"} | record)
+    write_hdf5(path, arrays, {"status": "ok", "normalised": True, "config_digest": "abc"} | record)
 
 
 def run(

@@ -67,3 +67,19 @@ def test_a_second_run_finds_everything_and_writes_the_same_bytes(files, monkeypa
     assert len(written) > 10
     assert run(files, monkeypatch) == first
     assert written == {path: path.stat().st_mtime_ns for path in (files / "parts").rglob("*") if path.is_file()}
+
+
+def estimate(proposal: str, log_z: float, stderr: float, status: str = "ok") -> dict[str, object]:
+    return {"proposal": proposal, "samples": 10_000, "log_z": log_z, "stderr": stderr, "status": status}
+
+
+def test_an_estimate_is_told_of_mass_that_another_one_found():
+    """As seen on Parkinsons: 10^4 samples of q0 had no doubt of their own, and were 5.7 nats too small."""
+    q0, mixture = estimate("q0", 32.2, 0.003), estimate("mixture", 37.9, 0.07, "untrusted: few")
+    near = estimate("annealed", 37.8, 0.1)
+    rows = [q0, mixture, near]
+    assert proposals.status_among(q0, rows) == "untrusted: 1e+04 samples of mixture find 5.7 nats more"
+    assert proposals.status_among(mixture, rows) == "untrusted: few"
+    assert proposals.status_among(near, rows) == "ok"
+    below = estimate("mixture", 37.0, 0.1, "untrusted: few")
+    assert proposals.status_among(below, rows) == "untrusted: few; 1e+04 samples of annealed find 0.8 nats more"

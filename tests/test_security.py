@@ -1,14 +1,12 @@
 """Nothing that a file or a configuration says is run, and nothing is written outside the folders of the project."""
 
 import io
-import json
 import os
 import sys
 import tarfile
 import zipfile
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import yaml
@@ -20,7 +18,7 @@ from dkef.data.catalogue import read_catalogue
 from dkef.data.download import UnavailableError
 from dkef.data.tables import Npy
 from dkef.errors import ConfigError, DkefError
-from dkef.hdf5 import reseal
+from dkef.hdf5 import read_hdf5, write_hdf5
 from dkef.models.gaussian import GaussianModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_own_model, write_model
@@ -38,9 +36,8 @@ def model(tmp_path: Path) -> Path:
 
 
 def rename_class(path: Path, name: object) -> None:
-    with h5py.File(path, "r+") as file:
-        file.attrs["record"] = json.dumps(json.loads(file.attrs["record"]) | {"class": name})
-    reseal(path)
+    contents = read_hdf5(path, "a model", "")
+    write_hdf5(path, contents.arrays, contents.record | {"class": name})
 
 
 # `this` and `antigravity` do something when they are imported, which is how one notices.

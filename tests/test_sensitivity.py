@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +15,7 @@ from dkef.agreement import AGREEMENT_COLUMNS, compare_orders
 from dkef.data.splits import Splits, write_splits
 from dkef.data.whitening import Whitening
 from dkef.errors import DkefError
+from dkef.hdf5 import write_hdf5
 from dkef.judge import Yardstick
 from dkef.metrics import SENSITIVITY_COLUMNS
 from dkef.settings import Comparison
@@ -41,9 +41,8 @@ def cell(tmp_path: Path) -> Path:
 
 
 def write_evaluation(path: Path, score: Any, status: str = "ok") -> None:
-    with h5py.File(path, "w") as file:
-        file["score"], file["curvature"], file["log_density"] = score, score, score[:, 0]
-        file.attrs["record"] = json.dumps({"status": status, "normalised": True, "config_digest": "abc"})
+    arrays = {"score": score, "curvature": score, "log_density": score[:, 0]}
+    write_hdf5(path, arrays, {"status": status, "normalised": True, "config_digest": "abc"})
 
 
 def run(module: Any, *argv: str) -> None:

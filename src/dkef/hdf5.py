@@ -2,7 +2,8 @@
 
 HDF5 leaves the first bytes of a file to the application; there stands the sha256 of all the others. Files without it,
 made by hand, are read as they are. Only plain arrays are taken from a file: nothing that leads to other files or takes
-far more memory than the file has bytes.
+far more memory than the file has bytes. The record is text of fixed length for the same reason: text of variable length
+lies in a heap, on which the library loops for ever or asks for gigabytes where a few bytes are wrong.
 """
 
 import hashlib
@@ -22,6 +23,7 @@ from dkef.models.protocol import Array
 
 USER_BLOCK = 512  # bytes, the least that HDF5 allows
 MARK = b"dkef sha256 "
+RECORD = "record"
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 # Bytes of arrays that a file may hold: a little, or in proportion to its own size.
 SMALL, RATIO = 64_000_000, 100
@@ -47,7 +49,7 @@ def write_hdf5(path: Path, arrays: Mapping[str, Array], record: Mapping[str, Any
     with h5py.File(buffer, "w", userblock_size=USER_BLOCK) as file:
         for name, array in arrays.items():
             file.create_dataset(name, data=array, track_times=False, **(options if np.size(array) > 1 else {}))
-        file.attrs["record"] = json.dumps(record, sort_keys=True)
+        file.create_dataset(RECORD, data=np.bytes_(json.dumps(record, sort_keys=True)), track_times=False)
     with whole_file(path) as scratch, open(scratch, "wb") as target, buffer.getbuffer() as body:
         target.write(_user_block(hashlib.sha256(body[USER_BLOCK:]).hexdigest()))
         target.write(body[USER_BLOCK:])
@@ -59,8 +61,9 @@ def read_hdf5(path: Path, what: str, remedy: str, arrays: bool = True) -> Conten
         if damaged(path):
             raise ValueError("its digest does not fit: it was cut off or changed")
         with h5py.File(path, "r") as file:
-            record = json.loads(file.attrs.get("record", "{}"))
-            found = dict(_arrays(file, SMALL + RATIO * path.stat().st_size)) if arrays else {}
+            budget = SMALL + RATIO * path.stat().st_size
+            record = _record(file, budget)
+            found = dict(_arrays(file, budget)) if arrays else {}
     except FileNotFoundError:
         raise DkefError(f"{path} does not exist; `snakemake {path}` makes it") from None
     except BROKEN as error:
@@ -98,6 +101,17 @@ def _user_block(digest: str) -> bytes:
     return (MARK + digest.encode() + b"\n").ljust(USER_BLOCK, b"\0")
 
 
+def _record(file: h5py.File, budget: int) -> Any:
+    """The record of a file; {} for one that has none."""
+    if RECORD not in file:
+        return {}
+    item = _own(file, RECORD, RECORD)
+    if not isinstance(item, h5py.Dataset) or item.shape != () or item.dtype.kind != "S" or item.nbytes > budget:
+        raise ValueError("its record is no text of fixed length")
+    _require_inside(item, RECORD)
+    return json.loads(item[()])
+
+
 def _arrays(file: h5py.File, budget: int) -> Iterator[tuple[str, Array]]:
     """All arrays of a file, by their paths."""
     waiting = [("", file)]
@@ -108,9 +122,9 @@ def _arrays(file: h5py.File, budget: int) -> Iterator[tuple[str, Array]]:
             items += 1
             if items > MOST_ITEMS or prefix.count("/") >= DEEPEST:
                 raise ValueError(f"more than {MOST_ITEMS} items or {DEEPEST} levels")
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                raise ValueError(f"{prefix}{name} is a link")
-            item = group[name]
+            if f"{prefix}{name}" == RECORD:
+                continue
+            item = _own(group, name, f"{prefix}{name}")
             if isinstance(item, h5py.Group):
                 waiting.append((f"{prefix}{name}/", item))
                 continue
@@ -120,10 +134,21 @@ def _arrays(file: h5py.File, budget: int) -> Iterator[tuple[str, Array]]:
             yield f"{prefix}{name}", np.asarray(item[()])
 
 
+def _own(group: Any, name: str, path: str) -> Any:
+    """An item of a group, unless it lies elsewhere."""
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"{path} is a link")
+    return group[name]
+
+
 def _size(item: Any, name: str) -> int:
     """Bytes of an array in memory, unless it is something else than plain numbers of this file."""
     if not isinstance(item, h5py.Dataset) or item.shape is None or item.dtype.kind not in "biuf":
         raise ValueError(f"{name} is not an array of numbers")
+    _require_inside(item, name)
+    return int(item.nbytes)
+
+
+def _require_inside(item: h5py.Dataset, name: str) -> None:
     if item.external or item.is_virtual:
         raise ValueError(f"{name} lies in another file")
-    return int(item.nbytes)

@@ -1,13 +1,14 @@
 """Stage `proposals`: log Z of one trained model by every proposal, over a range of sample counts.
 
 Every estimate has random numbers of its own, so that those of one proposal show how estimates of that size scatter.
-What is finished is kept in a folder and not done again.
+Beside what an estimate knows of itself, its status says whether another one found mass that it has missed. What is
+finished is kept in a folder and not done again.
 """
 
 import argparse
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from dkef.models.kef_parameters import KefParameters
 from dkef.models.storage import load_own_model
 from dkef.normalise import read_parameters
 from dkef.normaliser.chunks import ChunkRun
+from dkef.normaliser.estimate import missed_mass
 from dkef.normaliser.proposals import kept_proposal
 from dkef.normaliser.settings import Normaliser
 from dkef.provenance import code_version, config_digest
@@ -65,6 +67,18 @@ def estimates(
             }
 
 
+def status_among(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    """The status of an estimate, given all others of the same Z."""
+    status: str = row["status"]
+    for other in rows:
+        sound = other["status"] == "ok"
+        gap = missed_mass(row["log_z"], row["stderr"], other["log_z"], other["stderr"], sound)
+        if gap is not None:
+            found = f"{other['samples']:.3g} samples of {other['proposal']} find {gap:.2g} nats more"
+            return f"untrusted: {found}" if status == "ok" else f"{status}; {found}"
+    return status
+
+
 def _sized(settings: Normaliser, kind: str, samples: int) -> Normaliser:
     """Settings of one estimate: pilot and bound in proportion to the samples."""
     return Normaliser(
@@ -91,8 +105,9 @@ def main() -> None:
     splits = read_splits(args.data)
     provenance = {"config_digest": config_digest(args.config), "code_version": code_version()}
     with threadpool_limits(1, user_api="blas"):
-        rows = estimates(parameters, splits, grid, settings, tuple(cell.values()), args.folder, args.threads)
-        write_table(args.out, PROPOSAL_COLUMNS, [cell | row | provenance for row in rows])
+        rows = list(estimates(parameters, splits, grid, settings, tuple(cell.values()), args.folder, args.threads))
+    complete = [cell | row | {"status": status_among(row, rows)} | provenance for row in rows]
+    write_table(args.out, PROPOSAL_COLUMNS, complete)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-import h5py
 import numpy as np
 
+from dkef.hdf5 import read_hdf5
 from tests.workflow.project import Project
 
 CONFIG = Path(__file__).parent / "config"
@@ -188,7 +188,5 @@ class Playground:
 def _equal(first: Path, second: Path) -> bool:
     if first.suffix != ".h5":
         return first.read_bytes() == second.read_bytes()
-    with h5py.File(first) as a, h5py.File(second) as b:
-        names: list[str] = []
-        a.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
-        return all(name in b and np.array_equal(a[name][()], b[name][()], equal_nan=True) for name in names)
+    a, b = (read_hdf5(path, "a result", "").arrays for path in (first, second))
+    return all(name in b and np.array_equal(a[name], b[name], equal_nan=True) for name in a)

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
+
+from dkef.hdf5 import read_hdf5
 
 PRODUCED = ("data/processed", "results")
 TEXT, ARRAYS = (".csv", ".json"), (".h5",)
@@ -34,15 +35,8 @@ def _equal(first: Path, second: Path) -> bool:
         return False
     if first.suffix in TEXT:
         return first.read_bytes() == second.read_bytes()
-    mine, yours = _arrays(first), _arrays(second)
+    mine, yours = (read_hdf5(path, "a result", "").arrays for path in (first, second))
     return mine.keys() == yours.keys() and all(_same(mine[name], yours[name]) for name in mine)
-
-
-def _arrays(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    with h5py.File(path) as file:
-        file.visititems(lambda name, item: found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None)
-    return found
 
 
 def _same(first: Any, second: Any) -> bool:

@@ -6,7 +6,6 @@ p~, not in seconds, so that every machine chooses alike.
 """
 
 import logging
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,10 @@ from dkef.files import read_json, write_json
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array
 from dkef.normaliser.chunks import ChunkRun
-from dkef.normaliser.estimate import DISAGREEMENT, LEAST_EFFECTIVE, own_doubts
+from dkef.normaliser.estimate import LEAST_EFFECTIVE, missed_mass, own_doubts
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals import Name, Proposal, kept_proposal
 from dkef.normaliser.settings import Normaliser
-
-MARKOV = math.log(100)
 
 
 @dataclass(frozen=True)
@@ -41,17 +38,13 @@ class Entrant:
         return not own_doubts(self.moments)
 
     def misses_mass(self, others: Sequence["Entrant"]) -> bool:
-        """Whether another estimate is larger beyond chance: a proposal can overlook part of Z but not invent it.
-
-        Even an estimate with doubts tells: it has mean Z, so that by Markov's inequality it exceeds 100 Z with a
-        chance of at most 1 %, whatever its variance.
-        """
+        """Whether another estimate is larger beyond chance."""
         mine = self.moments
-        for other in others:
-            allowed = DISAGREEMENT * (math.hypot(mine.stderr, other.moments.stderr) if other.sound else mine.stderr)
-            if other.moments.log_mean - mine.log_mean > allowed + (1e-9 if other.sound else MARKOV):
-                return True
-        return False
+        gaps = (
+            missed_mass(mine.log_mean, mine.stderr, other.moments.log_mean, other.moments.stderr, other.sound)
+            for other in others
+        )
+        return any(gap is not None for gap in gaps)
 
 
 class CheapestRun:

@@ -1,5 +1,6 @@
 """Clusters of points with their covariances."""
 
+import math
 import warnings
 
 import numpy as np
@@ -25,9 +26,10 @@ def gaussian_clusters(rows: Array, clusters: int, rng: np.random.Generator) -> t
 
 
 def log_normals(x: Array, means: Array, factors: Array) -> Array:
-    """Log densities of normals with covariances L L' at x [n, d], up to a common constant; returns [n, k]."""
+    """Log densities of normals with covariances L L' at x [n, d]; returns [n, k]."""
     log_p = np.empty((len(x), len(means)))
     for k, (mean, factor) in enumerate(zip(means, factors, strict=True)):
         u = (x - mean) @ np.linalg.inv(factor).T
         log_p[:, k] = -np.log(np.diagonal(factor)).sum() - 0.5 * (u**2).sum(axis=1)
+    log_p -= 0.5 * x.shape[1] * math.log(2 * math.pi)
     return log_p

@@ -18,6 +18,10 @@ from dkef.streams import rng_for
 
 FIRST_WIDTH = 1.4  # of the clusters that adaptation begins with
 ADAPTED_WIDTH = 1.2  # wider tails: at 1, one of 5 million weights once made 15 % of the sum of squares
+FINALISTS, FINAL_FACTOR = (
+    3,
+    10,
+)  # a few thousand samples tell bad from good, not good from best: that is up to rare ones
 # What `bridged` adds to the adapted clusters, and the shares of h that `weigh` begins with:
 HALO_WIDTH, HALO_SHARE = 1.5, 0.3  # each cluster once more, wider
 BRIDGE_WIDTHS, BRIDGE_SHARE = (1.0, 1.4, 2.0, 2.8, 4.0), 0.2  # normals around all rows
@@ -32,11 +36,14 @@ def fit_cover(
     """The g with the largest effective sample size for p~ among all candidates."""
     rng = rng_for("normalise cover", *name)
     found = candidates(parameters, rows, settings, rng, report)
-    mixtures = [Mixture(parameters.q0, cover, settings.q0_share) for cover in found.values()]
-    shares = effective_shares(parameters, mixtures, settings.pilot_samples, rng)
-    best = int(np.argmax(shares))
-    report(f"cover: {list(found)[best]}, {shares[best]:.2%} of its samples effective in a pilot run")
-    return mixtures[best]
+    mixtures = {kind: Mixture(parameters.q0, cover, settings.q0_share) for kind, cover in found.items()}
+    for samples, left in ((settings.pilot_samples, FINALISTS), (FINAL_FACTOR * settings.pilot_samples, 1)):
+        shares = effective_shares(parameters, list(mixtures.values()), samples, rng)
+        ranks = np.argsort(-shares)[:left]
+        names = [list(mixtures)[rank] for rank in ranks]
+        mixtures = {name: mixtures[name] for name in names}
+    report(f"cover: {names[0]}, {shares[ranks[0]]:.2%} of its samples effective in a pilot run")
+    return mixtures[names[0]]
 
 
 def candidates(

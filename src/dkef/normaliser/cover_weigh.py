@@ -20,6 +20,7 @@ from scipy.special import logsumexp
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array
 from dkef.normaliser.clusters import log_normals
+from dkef.normaliser.cover import CUT
 from dkef.normaliser.mixture import Mixture, log_ratio
 from dkef.normaliser.program import pack
 
@@ -63,9 +64,7 @@ def least_second_moment(weights: Array, terms: Array, kept: Array, costs: Array)
 def _log_components(mixture: Mixture, x: Array) -> Array:
     """log of (1 - eps) N_k at x [n, d], -inf beyond the cut; [n, k]."""
     cover = mixture.cover
-    log_normal = log_normals(x, cover.centres, cover.factors[cover.shape])
-    unit = log_normals(cover.centres[:1], cover.centres[:1], cover.factors[cover.shape[:1]])  # at its peak
-    log_normal += cover.log_peaks[cover.shape[0]] - unit[0, 0]
+    log_normal = log_normals(x, cover.centres, cover.factors[cover.shape]) - np.log1p(-CUT)
     inside = log_normal >= cover.log_peaks[cover.shape] - 0.5 * cover.squared_radius
     log_terms: Array = np.where(inside, np.log1p(-mixture.q0_share) + log_normal, -np.inf)
     return log_terms

@@ -20,6 +20,7 @@ LEAST_EFFECTIVE = 100.0  # samples; the relative error of Z is then 10 %
 LARGEST_SQUARE_SHARE = 0.1  # of sum r^2 in one sample: beyond it the variance, and so error and bound, are too small
 LEAST_SHARE = 0.005  # of Z: a sample that makes less moves log Z by less than a hundredth, whatever its square
 DISAGREEMENT = 4.0  # standard errors between independent estimates of Z
+MARKOV = math.log(100)  # nats by which an estimate of log Z exceeds the truth with a chance of at most 1 %
 LARGEST_TAIL_INDEX = 0.7  # of the weights: beyond it, sums of any affordable size mislead (see `pareto`) ...
 TAIL_MATTERS = 0.3  # ... where the tail makes so much of the sum of squares; even weights have odd tails that do not
 
@@ -103,6 +104,17 @@ def disagreement(one: Moments, other: Moments) -> float | None:
     gap = abs(one.log_mean - other.log_mean)
     beyond = gap > DISAGREEMENT * math.hypot(one.stderr, other.stderr) + 1e-9  # rounding of equal weights is no doubt
     return gap if beyond else None
+
+
+def missed_mass(log_z: float, stderr: float, other: float, other_stderr: float, other_sound: bool) -> float | None:
+    """Nats by which another estimate is larger beyond chance: a proposal can overlook part of Z but not invent it.
+
+    Even an estimate with doubts tells: it has mean Z, so that by Markov's inequality it exceeds 100 Z with a chance of
+    at most 1 %, whatever its variance.
+    """
+    chance = math.hypot(stderr, other_stderr) if other_sound else stderr
+    beyond = other - log_z > DISAGREEMENT * chance + (1e-9 if other_sound else MARKOV)
+    return other - log_z if beyond else None
 
 
 def conclude(

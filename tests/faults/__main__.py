@@ -111,6 +111,7 @@ def main() -> None:
     args = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("error: the fault suite mounts small disks; run it as root")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would ours
     with tempfile.TemporaryDirectory(prefix="dkef-faults-", ignore_cleanup_errors=True) as name:
         suite = Suite(Path(name), args.tries, args.seed)
         rows = []

@@ -39,7 +39,7 @@ class CoverSettings:
 class Annealing:
     """The path from g to p~."""
 
-    temperatures: int = 400
+    temperatures: int = 100
     steps: int = 1  # Hamiltonian proposals at each temperature
     leapfrog: int = 8  # gradient steps of each proposal; 1 is Langevin
     first_step: float = 0.3  # step size where the pilot chains begin to adapt it

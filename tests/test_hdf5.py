@@ -1,5 +1,6 @@
 """HDF5 files show when they are no longer what was written, and give nothing but arrays of their own."""
 
+import contextlib
 from pathlib import Path
 
 import h5py
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from dkef.errors import DkefError
-from dkef.hdf5 import read_hdf5, reseal, write_hdf5
+from dkef.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
 
 ARRAYS = {"x": np.arange(6.0).reshape(2, 3), "inner/n": np.array(4)}
 RECORD = {"status": "ok", "best": 0.1}
@@ -103,3 +104,13 @@ def test_anything_but_plain_arrays_and_a_record_is_refused(path: Path, what: str
     with pytest.raises(DkefError, match=r"file\.h5 is not a test file") as caught:
         read(path)
     assert "\n" not in str(caught.value)
+
+
+def test_damage_that_the_digest_does_not_show_ends_too(path: Path) -> None:
+    """Found by fuzzing: with the record in a heap, some bytes of it sent HDF5 into a loop without end."""
+    whole = path.read_bytes()
+    for place in range(USER_BLOCK, len(whole), 3):
+        path.write_bytes(whole[:place] + b"\0" + whole[place + 1 :])
+        reseal(path)
+        with contextlib.suppress(DkefError):
+            read(path)

@@ -103,7 +103,7 @@ def _user_block(digest: str) -> bytes:
 
 def _record(file: h5py.File, budget: int) -> Any:
     """The record of a file; {} for one that has none."""
-    if RECORD not in file:
+    if file.get(RECORD, getlink=True) is None:
         return {}
     item = _own(file, RECORD, RECORD)
     if not isinstance(item, h5py.Dataset) or item.shape != () or item.dtype.kind != "S" or item.nbytes > budget:

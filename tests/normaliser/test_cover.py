@@ -9,6 +9,7 @@ from scipy import integrate, stats
 from scipy.special import logsumexp
 
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
+from dkef.normaliser.clusters import log_normals
 from dkef.normaliser.cover import CUT, Cover
 from dkef.normaliser.cover_adapt import FIRST_SHARE, adapt
 from dkef.normaliser.cover_fit import candidates, effective_shares, fit_cover
@@ -208,3 +209,11 @@ def test_what_adaptation_began_with_stays_covered():
     adapted = adapt(parameters, Mixture(parameters.q0, first, 0.1), FEW, rng).cover
     x = first.sample(1000, rng)
     assert (adapted.log_density(x) - first.log_density(x)).min() > math.log(FIRST_SHARE) - 1e-4
+
+
+def test_normals_have_the_densities_of_scipy():
+    rng = np.random.default_rng(0)
+    x, means = rng.normal(size=(7, 3)), rng.normal(size=(2, 3))
+    factors = np.tril(rng.normal(size=(2, 3, 3))) + 2 * np.eye(3)
+    expected = [stats.multivariate_normal(m, L @ L.T).logpdf(x) for m, L in zip(means, factors, strict=True)]
+    np.testing.assert_allclose(log_normals(x, means, factors), np.transpose(expected), rtol=1e-12)

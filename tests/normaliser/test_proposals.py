@@ -10,9 +10,11 @@ from scipy.special import gammaln, logsumexp
 
 from dkef.errors import DkefError
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
+from dkef.normaliser.annealing import tight_covariance
 from dkef.normaliser.bias_bound import bias_bound
 from dkef.normaliser.choice import CheapestRun, Entrant
 from dkef.normaliser.chunks import ChunkRun
+from dkef.normaliser.cover import Cover
 from dkef.normaliser.estimate import estimate, run_pilot
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals import Q0, fit_proposal, kept_proposal, read_proposal, weights_of, write_proposal
@@ -236,3 +238,12 @@ def test_an_estimate_with_doubts_that_is_a_little_larger_proves_nothing():
     q0, mixture = entrant(79.6, 0.08), entrant(82.0, 0.06, sound=False)
     assert not q0.misses_mass([q0, mixture])
     assert q0.misses_mass([q0, entrant(82.0, 0.06)])
+
+
+def test_chains_measure_their_steps_by_the_mean_precision():
+    """In each direction the harmonic mean of the variances: (0.75 / 4 + 0.25 / 1)^-1 and (0.75 / 1 + 0.25 / 9)^-1."""
+    rotation = np.array([[0.6, -0.8], [0.8, 0.6]])
+    covariances = [rotation @ np.diag(variances) @ rotation.T for variances in ([4.0, 1.0], [1.0, 9.0])]
+    cover = Cover(np.array([0.75, 0.25]), np.zeros((2, 2)), np.arange(2), np.linalg.cholesky(covariances))
+    expected = rotation @ np.diag([16 / 7, 9 / 7]) @ rotation.T
+    np.testing.assert_allclose(tight_covariance(cover), expected, rtol=1e-12)

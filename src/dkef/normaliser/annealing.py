@@ -114,7 +114,7 @@ def tune(
     The first pass goes through even temperatures and notes how much log p~ - log g spreads at each; the temperatures
     are then placed so that every one of them adds the same spread to log r. The second pass finds the step sizes.
     """
-    metric = np.linalg.cholesky(_tight_covariance(mixture.cover))
+    metric = np.linalg.cholesky(tight_covariance(mixture.cover))
     even = np.linspace(0, 1, settings.temperatures + 1)
     first_steps = np.full(len(even), settings.first_step)
     schedule = Schedule(even, first_steps, metric, settings.steps, settings.leapfrog)
@@ -127,7 +127,7 @@ def tune(
     return schedule
 
 
-def _tight_covariance(cover: Cover) -> Array:
+def tight_covariance(cover: Cover) -> Array:
     """Inverse of the mean precision of the components of h.
 
     The greatest curvature limits the step. Measured by the mean covariance, which the widest components decide, a

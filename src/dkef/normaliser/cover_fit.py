@@ -18,10 +18,8 @@ from dkef.streams import rng_for
 
 FIRST_WIDTH = 1.4  # of the clusters that adaptation begins with
 ADAPTED_WIDTH = 1.2  # wider tails: at 1, one of 5 million weights once made 15 % of the sum of squares
-FINALISTS, FINAL_FACTOR = (
-    3,
-    10,
-)  # a few thousand samples tell bad from good, not good from best: that is up to rare ones
+# A few thousand samples tell bad from good, not good from best, which rare ones decide: the best few get more of them.
+FINALISTS, FINAL_FACTOR = 3, 10
 # What `bridged` adds to the adapted clusters, and the shares of h that `weigh` begins with:
 HALO_WIDTH, HALO_SHARE = 1.5, 0.3  # each cluster once more, wider
 BRIDGE_WIDTHS, BRIDGE_SHARE = (1.0, 1.4, 2.0, 2.8, 4.0), 0.2  # normals around all rows
@@ -37,13 +35,19 @@ def fit_cover(
     rng = rng_for("normalise cover", *name)
     found = candidates(parameters, rows, settings, rng, report)
     mixtures = {kind: Mixture(parameters.q0, cover, settings.q0_share) for kind, cover in found.items()}
-    for samples, left in ((settings.pilot_samples, FINALISTS), (FINAL_FACTOR * settings.pilot_samples, 1)):
-        shares = effective_shares(parameters, list(mixtures.values()), samples, rng)
-        ranks = np.argsort(-shares)[:left]
-        names = [list(mixtures)[rank] for rank in ranks]
-        mixtures = {name: mixtures[name] for name in names}
-    report(f"cover: {names[0]}, {shares[ranks[0]]:.2%} of its samples effective in a pilot run")
-    return mixtures[names[0]]
+    first = _ranked(parameters, mixtures, settings.pilot_samples, rng)
+    finalists = {kind: mixtures[kind] for kind, _ in first[:FINALISTS]}
+    best, share = _ranked(parameters, finalists, FINAL_FACTOR * settings.pilot_samples, rng)[0]
+    report(f"cover: {best}, {share:.2%} of its samples effective in a pilot run")
+    return mixtures[best]
+
+
+def _ranked(
+    parameters: KefParameters, mixtures: dict[str, Mixture], samples: int, rng: np.random.Generator
+) -> list[tuple[str, float]]:
+    """The names of g with their shares of effective samples, the best first."""
+    shares = effective_shares(parameters, list(mixtures.values()), samples, rng)
+    return sorted(zip(mixtures, shares.tolist(), strict=True), key=lambda pair: -pair[1])
 
 
 def candidates(

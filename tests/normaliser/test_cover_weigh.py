@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.cover import Cover
-from dkef.normaliser.cover_weigh import FIRST_SHARE, _log_components, least_second_moment, weigh
+from dkef.normaliser.cover_weigh import FIRST_SHARE, least_second_moment, weigh
 from dkef.normaliser.mixture import Mixture, MixtureWeights
 from dkef.normaliser.moments import Moments
 
@@ -41,11 +41,14 @@ def test_the_weights_are_those_of_a_general_minimiser():
 
 
 def test_components_add_up_to_the_cover():
-    _, mixture = two_scales(3)
-    x = mixture.sample(500, np.random.default_rng(1))
-    summed = np.exp(_log_components(mixture, x)) @ mixture.cover.weights
-    np.testing.assert_allclose(summed, 0.9 * np.exp(mixture.cover.log_density(x)), rtol=1e-4)  # that one is in float32
-    assert (np.exp(_log_components(mixture, x)) == 0).any()  # beyond a cut
+    cover = two_scales(3)[1].cover
+    x = cover.sample(500, np.random.default_rng(1))
+    densities = np.exp([component.log_density(x) for component in cover.components()])
+    np.testing.assert_allclose(cover.weights @ densities, np.exp(cover.log_density(x)), rtol=1e-5)  # float32 inside
+    assert (densities == 0).any()  # beyond a cut
+    both = Cover.together([cover, cover.widened(2.0)], np.array([0.3, 0.7]))
+    expected = 0.3 * np.exp(cover.log_density(x)) + 0.7 * np.exp(cover.widened(2.0).log_density(x))
+    np.testing.assert_allclose(np.exp(both.log_density(x)), expected, rtol=1e-5)
 
 
 def test_weighing_finds_the_best_of_a_grid_of_weights_from_a_bad_start():
@@ -59,7 +62,7 @@ def test_weighing_finds_the_best_of_a_grid_of_weights_from_a_bad_start():
         return z.effective_sample_size / z.count
 
     start = with_weights(0.998, 0.001, 0.001)
-    weighed = weigh(parameters, start, 5000, np.random.default_rng(2))
+    weighed = weigh(parameters, start.cover.components(), start.cover.weights, 0.1, 5000, np.random.default_rng(2))
     grid = [(i / 8, j / 8, (8 - i - j) / 8) for i in range(1, 7) for j in range(1, 8 - i)]
     best = max(effective_share(with_weights(*weights)) for weights in grid)
     found = effective_share(weighed)

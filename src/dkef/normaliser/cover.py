@@ -21,6 +21,7 @@ that a few hundred nats more or less are nothing.
 
 import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -92,14 +93,26 @@ class Cover:
             x[drawn] += u[drawn] @ factor.T
         return x
 
+    @classmethod
+    def together(cls, parts: Sequence[Self], shares: Array) -> Self:
+        """Several covers in one, each with its share."""
+        shapes = np.cumsum([0, *(len(part.factors) for part in parts)])
+        return cls(
+            np.concatenate([share * part.weights for part, share in zip(parts, shares, strict=True)]),
+            np.concatenate([part.centres for part in parts]),
+            np.concatenate([first + part.shape for part, first in zip(parts, shapes, strict=False)]),
+            np.concatenate([part.factors for part in parts]),
+        )
+
     def joined(self, other: Self, share: float) -> Self:
         """This cover with a share of another one."""
-        return type(self)(
-            np.concatenate([(1 - share) * self.weights, share * other.weights]),
-            np.concatenate([self.centres, other.centres]),
-            np.concatenate([self.shape, len(self.factors) + other.shape]),
-            np.concatenate([self.factors, other.factors]),
-        )
+        return self.together([self, other], np.array([1 - share, share]))
+
+    def components(self) -> list[Self]:
+        """Each component as a cover of its own."""
+        ones, zeros = np.ones(1), np.zeros(1, dtype=int)
+        pairs = zip(self.centres, self.factors[self.shape], strict=True)
+        return [type(self)(ones, centre[None], zeros, factor[None]) for centre, factor in pairs]
 
     def widened(self, width: float) -> Self:
         return replace(self, factors=width * self.factors)

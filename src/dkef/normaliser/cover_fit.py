@@ -1,7 +1,7 @@
 """Which cover? Candidates of several kinds and widths, and the one with the most effective samples."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import logsumexp
@@ -21,8 +21,10 @@ ADAPTED_WIDTH = 1.2  # wider tails: at 1, one of 5 million weights once made 15 
 # A few thousand samples tell bad from good, not good from best, which rare ones decide: the best few get more of them.
 FINALISTS, FINAL_FACTOR = 3, 10
 # What `bridged` adds to the adapted clusters, and the shares of h that `weigh` begins with:
-HALO_WIDTH, HALO_SHARE = 1.5, 0.3  # each cluster once more, wider
+HALO_WIDTH, HALO_SHARE = 1.5, 0.2  # each cluster once more, wider
 BRIDGE_WIDTHS, BRIDGE_SHARE = (1.0, 1.4, 2.0, 2.8, 4.0), 0.2  # normals around all rows
+# Narrow normals around each row: a deep kernel may leave a peak at every few rows, too many for a score of clusters.
+NEAR, NEAR_SHARE = (("rows", 0.3), ("rows", 0.7), ("local", 0.7)), 0.2
 
 Report = Callable[[str], None]
 
@@ -60,8 +62,8 @@ def candidates(
     local: the same with the covariance of the cluster that the point belongs to;
     clusters: one normal a cluster, its covariance times width^2;
     adapted: clusters that have moved to where the model has its mass;
-    bridged, along with adapted: these once more with wider tails, and ever wider normals around all rows up to q0,
-        each with the weight that makes the second moment of r least.
+    bridged, along with adapted: these once more with wider tails, ever wider normals around all rows up to q0, and
+        narrow ones around each row and inducing point, in the shares that make the second moment of r least.
     """
     weights, means, covariances = gaussian_clusters(rows, settings.clusters, rng)
     local = np.linalg.cholesky(covariances)
@@ -81,17 +83,26 @@ def candidates(
         first = Mixture(parameters.q0, unit["clusters"].widened(FIRST_WIDTH), settings.q0_share)
         adapted = adapt(parameters, first, settings, rng, report).cover
         found[f"adapted of width {ADAPTED_WIDTH:g}"] = adapted.widened(ADAPTED_WIDTH)
-        bridged = Mixture(parameters.q0, _bridged(adapted, rows.mean(axis=0), shared[0]), settings.q0_share)
-        found["bridged"] = weigh(parameters, bridged, settings.adapt_draws * adapted.dimension, rng).cover
+        around = Cover(np.ones(1), rows.mean(axis=0)[None], np.zeros(1, dtype=int), shared)
+        near = [unit[kind].widened(width) for kind, width in NEAR]
+        draws = settings.adapt_draws * adapted.dimension
+        bridged = weigh(parameters, *_bridged(adapted, around, near), settings.q0_share, draws, rng)
+        found["bridged"] = bridged.cover
     return found
 
 
-def _bridged(adapted: Cover, mean: Array, factor: Array) -> Cover:
-    """Adapted clusters with their halo, and a bridge to q0: normals from the mean [d] and L [d, d] of all rows."""
-    steps = len(BRIDGE_WIDTHS)
-    factors = np.stack([width * factor for width in BRIDGE_WIDTHS])
-    bridge = Cover(np.full(steps, 1 / steps), np.tile(mean, (steps, 1)), np.arange(steps), factors)
-    return adapted.joined(adapted.widened(HALO_WIDTH), HALO_SHARE).joined(bridge, BRIDGE_SHARE)
+def _bridged(adapted: Cover, around: Cover, near: Sequence[Cover]) -> tuple[list[Cover], Array]:
+    """Parts with their first shares: the adapted clusters and their halo one by one, a bridge from the normal around
+    all rows to q0, and narrow normals around each row."""
+    bridge = [around.widened(width) for width in BRIDGE_WIDTHS]
+    groups = (
+        (1 - HALO_SHARE - BRIDGE_SHARE - NEAR_SHARE, adapted.components(), adapted.weights),
+        (HALO_SHARE, adapted.widened(HALO_WIDTH).components(), adapted.weights),
+        (BRIDGE_SHARE, bridge, np.full(len(bridge), 1 / len(bridge))),
+        (NEAR_SHARE, near, np.full(len(near), 1 / len(near))),
+    )
+    parts = [part for _, group, _ in groups for part in group]
+    return parts, np.concatenate([share * weights for share, _, weights in groups])
 
 
 def effective_shares(parameters: KefParameters, mixtures: list[Mixture], n: int, rng: np.random.Generator) -> Array:

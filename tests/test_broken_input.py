@@ -113,3 +113,8 @@ def test_a_broken_yaml_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(DkefError) as caught:
         compose_cell(("model=broken",))
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_file_says_cannot_break_the_line_or_steer_the_terminal() -> None:
+    """Found by fuzzing: a key with a record separator in it was quoted as it stood."""
+    assert str(DkefError("a key \x1e\x1b[31m\u2028 of é")) == "a key \\x1e\\x1b[31m\\u2028 of é"

@@ -7,7 +7,13 @@ from typing import NoReturn
 
 
 class DkefError(Exception):
-    """One sentence for the user: where, what was found, what to do."""
+    """One sentence for the user: where, what was found, what to do.
+
+    It may quote a file; what in it would break the line or steer the terminal is shown as its escape.
+    """
+
+    def __str__(self) -> str:
+        return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in super().__str__())
 
 
 class ConfigError(DkefError):

@@ -114,6 +114,13 @@ def test_a_misspelt_key_of_an_experiment_is_named(project):
         Plan("smoke")
 
 
+def test_an_experiment_that_hydra_cannot_read_is_one_sentence(project):
+    replace(project / "experiment" / "smoke.yaml", "title:", "title: ${ #")
+    with pytest.raises(ConfigError, match=r"config/experiment/smoke\.yaml: no viable alternative at input") as caught:
+        Plan("smoke")
+    assert "\n" not in str(caught.value)
+
+
 def test_a_comment_changes_no_slice_and_a_value_changes_only_the_slices_that_read_it(project):
     before = Plan("smoke")
     slices = ("preprocess_slice", "train_slice", "evaluate_slice", "compare_slice")

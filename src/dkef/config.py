@@ -72,9 +72,9 @@ def compose_cell(overrides: tuple[str, ...]) -> Cell:
         chosen = {group: str(name) for group, name in composed.hydra.runtime.choices.items() if "/" not in group}
         values = {str(key): OmegaConf.to_container(composed[key], resolve=True) for key in composed if key != "hydra"}
     except MissingConfigException as error:
-        raise ConfigError(f"{_first_line(error)} (overrides: {_told(overrides)})") from None
+        raise ConfigError(f"{first_line(error)} (overrides: {_told(overrides)})") from None
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(f"overrides {_told(overrides)}: {_first_line(error)}") from None
+        raise ConfigError(f"overrides {_told(overrides)}: {first_line(error)}") from None
     cell = typed(Cell, values, lambda key: _file_of(key, chosen))
     # Build both open sections now, so that a bad value in them stops the run before any job starts.
     instantiate(cell.model, f"config/model/{chosen['model']}.yaml", "model")
@@ -92,5 +92,7 @@ def _told(overrides: tuple[str, ...]) -> str:
     return " ".join(" ".join(overrides).split())
 
 
-def _first_line(error: Exception) -> str:
-    return one_line(str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
+def first_line(error: Exception) -> str:
+    """What an error of Hydra says; some say nothing and leave it to their cause."""
+    told = str(error).strip() or str(error.__cause__ or "").strip() or type(error).__name__
+    return one_line(told.partition("\n")[0]).rstrip(".")

@@ -13,7 +13,7 @@ from typing import Any
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
-from dkef.config import check_choice, compose_cell, compose_section
+from dkef.config import check_choice, compose_cell, compose_section, first_line
 from dkef.data.catalogue import read_catalogue
 from dkef.errors import ConfigError
 from dkef.provenance import canonical, code_version
@@ -62,7 +62,7 @@ def load_experiment(name: str) -> Experiment:
     try:
         composed = compose_section(f"experiment/{name}")
     except HydraException as error:
-        raise ConfigError(f"{where}: {str(error).splitlines()[0]}") from None
+        raise ConfigError(f"{where}: {first_line(error)}") from None
     section = composed.get("experiment")
     values = OmegaConf.to_container(section, resolve=True) if section is not None else {}
     return typed(Experiment, values, lambda key: where)  # type: ignore[arg-type]

@@ -64,7 +64,7 @@ class Suite:
             "kill -9 single jobs": (tries, lambda: kills.killed_jobs(self.disturbed("jobs"), tries)),
             "SIGTERM": (2, lambda: kills.signalled(self.disturbed("term"), signal.SIGTERM, 2)),
             "SIGINT": (2, lambda: kills.signalled(self.disturbed("int"), signal.SIGINT, 2)),
-            "two snakemake at once": (1, lambda: kills.two_at_once(self.partly(), reference)),
+            "two snakemake at once": (1, lambda: kills.two_at_once(Playground.make(self.folder / "two"), reference)),
             "full disk under results": (
                 2, lambda: surroundings.full_disk(Playground.make(fresh), reference, ("40k", "160k")),
             ),

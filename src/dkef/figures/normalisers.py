@@ -17,8 +17,8 @@ LOOKS = {
 }
 NOTE = (
     "Bars: 2 standard errors; ticks below: how much lower the likelihood may be by the bound on the bias. "
-    "Open marks: the estimate says itself that it is not to be trusted. Grey band: the trusted estimate with most "
-    "effective samples, 2 standard errors."
+    "Open marks: not to be trusted, by signs of its own or since another one found mass that it missed. Grey band: the "
+    "trusted estimate with most effective samples, 2 standard errors."
 )
 
 

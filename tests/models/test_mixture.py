@@ -134,6 +134,9 @@ def test_a_file_cannot_choose_a_foreign_module_to_import() -> None:
     settings = {"components": [{"class": "antigravity.Model", "settings": {}, "log_z_status": "ok"}]}
     with pytest.raises(DkefError, match="import antigravity first"):
         MixtureModel.restore(settings, model.arrays())
+    settings["components"][0]["class"] = "dkef.modens.Gone"  # found by fuzzing: a ModuleNotFoundError
+    with pytest.raises(DkefError, match=r"dkef\.modens\.Gone, which cannot be imported"):
+        MixtureModel.restore(settings, model.arrays())
 
 
 def test_three_rings_are_clustered_by_radius_and_the_largest_comes_first() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dkef.data.whitening import Whitening
-from dkef.errors import DkefError
+from dkef.errors import DkefError, one_line
 from dkef.models.protocol import Array, DensityModel, Evaluation
 from dkef.models.storage import TRUSTED_PACKAGES
 
@@ -151,7 +151,11 @@ def _component_class(name: str) -> type[DensityModel]:
     module, _, attribute = name.rpartition(".")
     if module.partition(".")[0] not in TRUSTED_PACKAGES and module not in sys.modules:
         raise DkefError(f"a mixture names the component class {name}; if you know the file, import {module} first")
-    kind = getattr(importlib.import_module(module), attribute, None)
+    try:
+        kind = getattr(importlib.import_module(module), attribute, None)
+    except (ImportError, ValueError, TypeError) as error:
+        told = f"a mixture names the component class {name}, which cannot be imported ({one_line(error)})"
+        raise DkefError(told) from None
     if not (isinstance(kind, type) and issubclass(kind, DensityModel)):
         raise DkefError(f"a mixture names the component class {name}, which is not a density model")
     return kind

@@ -6,7 +6,6 @@ Every p_i is normalised: by its own construction, or by an estimate of its log Z
 and the bound on its bias. Score matching never sees these constants, which is why each one is needed here.
 """
 
-import importlib
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +15,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dkef.data.whitening import Whitening
-from dkef.errors import DkefError, one_line
+from dkef.errors import DkefError
 from dkef.models.protocol import Array, DensityModel, Evaluation
-from dkef.models.storage import TRUSTED_PACKAGES
+from dkef.models.storage import TRUSTED_PACKAGES, density_class
 
 STEP = 5e-4  # of the differences below, in whitened coordinates, where densities have features of size 0.05 and more
 
@@ -148,14 +147,7 @@ def _component_class(name: str) -> type[DensityModel]:
 
     Loading a model file must not run anything that the file chooses, hence no import of foreign modules.
     """
-    module, _, attribute = name.rpartition(".")
+    module = name.rpartition(".")[0]
     if module.partition(".")[0] not in TRUSTED_PACKAGES and module not in sys.modules:
         raise DkefError(f"a mixture names the component class {name}; if you know the file, import {module} first")
-    try:
-        kind = getattr(importlib.import_module(module), attribute, None)
-    except (ImportError, ValueError, TypeError) as error:
-        told = f"a mixture names the component class {name}, which cannot be imported ({one_line(error)})"
-        raise DkefError(told) from None
-    if not (isinstance(kind, type) and issubclass(kind, DensityModel)):
-        raise DkefError(f"a mixture names the component class {name}, which is not a density model")
-    return kind
+    return density_class(name, "a mixture")

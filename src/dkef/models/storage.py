@@ -84,17 +84,22 @@ def _read(path: Path, arrays: bool = True) -> Contents:
 
 
 def _class_of(path: Path, name: str, trusted: tuple[str, ...]) -> type[DensityModel]:
-    module, _, attribute = name.rpartition(".")
-    package = module.partition(".")[0]
+    package = name.partition(".")[0]
     if package not in trusted:
         raise DkefError(
             f"{path} names the class {name}, which is outside the trusted packages; if you know the "
             f"file, load it with load_model(path, trusted=({package!r},))"
         )
+    return density_class(name, path)
+
+
+def density_class(name: str, who: object) -> type[DensityModel]:
+    """The class of a name in a file, once its package is known to be trusted."""
+    module, _, attribute = name.rpartition(".")
     try:
         kind = getattr(importlib.import_module(module), attribute, None)
     except (ImportError, ValueError, TypeError) as error:
-        raise DkefError(f"{path} names the class {name}, which cannot be imported ({one_line(error)})") from None
+        raise DkefError(f"{who} names the class {name}, which cannot be imported ({one_line(error)})") from None
     if not (isinstance(kind, type) and issubclass(kind, DensityModel)):
-        raise DkefError(f"{path} names {name}, which is not a density model of this version of dkef")
+        raise DkefError(f"{who} names {name}, which is not a density model of this version of dkef")
     return kind

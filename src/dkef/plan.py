@@ -146,6 +146,7 @@ class Plan:
         """Names of all datasets, in the experiment's order."""
         return list(dict.fromkeys(dataset for dataset, _, _ in self.cells))
 
+    @functools.cache  # noqa: B019
     def models(self, dataset: str) -> list[str]:
         """Names of all models run on a dataset, in the experiment's order."""
         return list(dict.fromkeys(model for name, model, _ in self.cells if name == dataset))
@@ -168,6 +169,7 @@ class Plan:
     def spec(self, dataset: str, model: str) -> Any:
         return instantiate(self.cell(dataset, model).model)
 
+    @functools.cache  # noqa: B019
     def normalised(self, dataset: str, model: str) -> bool:
         """Whether the model knows its own log Z; the other ones need the normalise stage."""
         return bool(getattr(self.spec(dataset, model), "normalised", True))

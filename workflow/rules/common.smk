@@ -1,4 +1,6 @@
 # What the rules share: the plan of the experiment, and the paths of its cells.
+import functools
+import gc
 import os
 
 from snakemake.exceptions import WorkflowError
@@ -12,6 +14,10 @@ min_version("9.20")
 validate(config, "../schemas/config.schema.yaml")
 
 share_with_jobs()
+
+# A graph of thousands of jobs only grows; to look through it for garbage as often as Python does by default would take
+# a sixth of the time that planning the paper takes.
+gc.set_threshold(200_000, 50, 50)
 
 
 # Jobs inherit the environment, except from executors such as that of Kubernetes, which hand on what is named here.
@@ -76,6 +82,7 @@ def later(function, *arguments):
     return of_job
 
 
+@functools.cache
 def code_of(*modules):
     """Source files behind some modules, relative to this folder where they lie in it."""
     return [os.path.relpath(path) for path in sources_behind(*modules)]

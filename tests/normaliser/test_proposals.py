@@ -3,11 +3,13 @@
 import logging
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
+from dkef import dependencies
 from dkef.errors import DkefError
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.annealing import tight_covariance
@@ -159,6 +161,22 @@ def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_
     monkeypatch.setattr("dkef.normaliser.proposals.sources_digest", lambda *modules: "an edit")
     ask(rows=99)
     assert len(told) == 5 * first
+
+
+@pytest.mark.parametrize("module", ["tiles", "sampling", "estimate"])
+def test_an_edit_of_the_code_behind_chunks_makes_another_file_of_any_proposal(tmp_path, monkeypatch, module):
+    # The rule of chunks has this file for an input and no code: while it is the same, they are not drawn again.
+    digest = dependencies.file_digest
+    kept_proposal(tmp_path / "before.h5", "q0", random_kef(), None, SETTINGS, ("kept",))
+
+    def edited(path: Path) -> str:
+        return "edited" if path.name == f"{module}.py" else digest(path)
+
+    monkeypatch.setattr(dependencies, "file_digest", edited)
+    dependencies.sources_digest.cache_clear()
+    kept_proposal(tmp_path / "after.h5", "q0", random_kef(), None, SETTINGS, ("kept",))
+    dependencies.sources_digest.cache_clear()
+    assert (tmp_path / "before.h5").read_bytes() != (tmp_path / "after.h5").read_bytes()
 
 
 def test_rows_are_asked_for_with_a_sentence():

@@ -28,7 +28,9 @@ from dkef.provenance import array_digest, canonical, config_digest
 from dkef.typed import plain
 
 Name = tuple[str | int, ...]
-FITTING = ("dkef.normaliser.cover_fit", "dkef.normaliser.annealing")  # an edit there means another proposal
+# An edit behind it makes another file of every proposal: chunks name that file in place of the code, so that a run
+# which was killed between its pilot and its chunks must find it changed.
+STAGE = "dkef.normalise"
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def kept_proposal(
     reads: dict[str, list[Any]] = {"mixture": [settings.cover], "annealed": [settings.cover, settings.annealing]}
     wanted = {
         "kind": kind, "name": list(name), "parameters": parameters_digest(parameters),
-        "settings": [plain(section) for section in reads.get(kind, [])], "code": sources_digest(*FITTING),
+        "settings": [plain(section) for section in reads.get(kind, [])], "code": sources_digest(STAGE),
     } | ({} if rows is None else {"rows": array_digest(rows)})  # fmt: skip
     if file.exists() and wanted.items() <= _contents(file).record.items():
         return read_proposal(file)

@@ -12,7 +12,8 @@ from dkef.normaliser.clusters import gaussian_clusters, log_normals
 from dkef.normaliser.cover import Cover
 from dkef.normaliser.cover_adapt import adapt
 from dkef.normaliser.cover_weigh import weigh
-from dkef.normaliser.mixture import Mixture
+from dkef.normaliser.mixture import Mixture, log_p, rounded
+from dkef.normaliser.program import pack
 from dkef.normaliser.settings import CoverSettings
 from dkef.streams import rng_for
 
@@ -92,8 +93,7 @@ def candidates(
 
 
 def _bridged(adapted: Cover, around: Cover, near: Sequence[Cover]) -> tuple[list[Cover], Array]:
-    """Parts with their first shares: the adapted clusters and their halo one by one, a bridge from the normal around
-    all rows to q0, and narrow normals around each row."""
+    """The parts of the cover `bridged`, with the shares that `weigh` begins with."""
     bridge = [around.widened(width) for width in BRIDGE_WIDTHS]
     groups = (
         (1 - HALO_SHARE - BRIDGE_SHARE - NEAR_SHARE, adapted.components(), adapted.weights),
@@ -111,11 +111,11 @@ def effective_shares(parameters: KefParameters, mixtures: list[Mixture], n: int,
     All samples serve all candidates: E_g r^2 = integral of p~^2 / g, by importance sampling from the even mixture of
     all of them. A cover that misses part of the mass cannot hide it, because the others' samples lie there.
     """
-    x = np.concatenate([mixture.sample(n, rng) for mixture in mixtures])
-    log_p = np.concatenate([parameters.log_density(block) for block in np.array_split(x, max(1, len(x) // 2000))])
+    x = rounded(np.concatenate([mixture.sample(n, rng) for mixture in mixtures]))
+    log_target = log_p(pack(parameters), parameters, x)
     log_g = np.stack([mixture.log_density(x) for mixture in mixtures])
     log_even = logsumexp(log_g, axis=0) - math.log(len(mixtures))
-    log_z = logsumexp(log_p - log_even) - math.log(len(x))
-    log_squares = logsumexp(2 * log_p - log_g - log_even, axis=1) - math.log(len(x))
+    log_z = logsumexp(log_target - log_even) - math.log(len(x))
+    log_squares = logsumexp(2 * log_target - log_g - log_even, axis=1) - math.log(len(x))
     shares: Array = np.exp(2 * log_z - log_squares)
     return shares

@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array
 from dkef.normaliser.cover import Cover
-from dkef.normaliser.mixture import Mixture, log_ratio
+from dkef.normaliser.mixture import Mixture, log_p, rounded
 from dkef.normaliser.program import pack
 
 ROUNDS, UPDATES = 4, 60
@@ -34,20 +34,20 @@ def weigh(
     """g with the least second moment over the draws of all rounds, from the first shares [k] of the parts h_k."""
     program = pack(parameters)
     shares = [first]
-    q0_terms, terms, log_p = np.empty(0), np.empty((0, len(parts)), np.float32), np.empty(0)
+    q0_terms, terms, log_r = np.empty(0), np.empty((0, len(parts)), np.float32), np.empty(0)
     for _ in range(ROUNDS):
         mixture = Mixture(parameters.q0, Cover.together(parts, shares[-1]), q0_share)
-        x = mixture.sample(draws, rng)
+        x = rounded(mixture.sample(draws, rng))
         log_terms = np.log1p(-q0_share) + np.stack([part.log_density(x) for part in parts], axis=1)
         log_q0 = mixture.log_q0_part(x)
         log_g = np.logaddexp(log_q0, logsumexp(log_terms + np.log(shares[-1]), axis=1))
-        # Everything in units of the g a draw came from: log p~, eps q0 and the parts (1 - eps) h_k.
-        log_p = np.append(log_p, log_ratio(program, parameters, mixture, x))
+        # Everything in units of the g a draw came from: p~, eps q0 and the parts (1 - eps) h_k.
+        log_r = np.append(log_r, log_p(program, parameters, x) - log_g)
         q0_terms = np.append(q0_terms, np.exp(log_q0 - log_g))
         terms = np.concatenate([terms, np.exp(log_terms - log_g[:, None], dtype=np.float32)])
         pooled = np.mean([q0_terms + terms @ w.astype(np.float32) for w in shares], axis=0)  # G
         kept = (q0_terms + FIRST_SHARE * (terms @ first.astype(np.float32))) / (1 - FIRST_SHARE)
-        free = least_second_moment(shares[-1], terms, kept, np.exp(2 * (log_p - log_p.max())) / pooled)
+        free = least_second_moment(shares[-1], terms, kept, np.exp(2 * (log_r - log_r.max())) / pooled)
         shares.append((1 - FIRST_SHARE) * free + FIRST_SHARE * first)
     return Mixture(parameters.q0, Cover.together(parts, shares[-1]), q0_share)
 

@@ -77,14 +77,23 @@ class Mixture:
         return math.log(self.q0_share) - self.q0.log_normaliser() + self.q0.log_density(x)
 
 
-def log_ratio(program: Program, parameters: KefParameters, mixture: Mixture, x: Array) -> Array:
-    """log p~ / g at x [n, d], rounded to float32 for both alike; returns [n]."""
-    rounded = x.astype(np.float32)
+def rounded(x: Array) -> Array:
+    """The float32 points nearest to x, where the compiled program evaluates p~: g is to be taken at the same ones."""
+    return x.astype(np.float32).astype(np.float64)
+
+
+def log_p(program: Program, parameters: KefParameters, x: Array) -> Array:
+    """log p~ at rounded points x [n, d]; returns [n]."""
     f = np.empty(len(x))
-    _points_f(f, rounded, program, workspace(program))
-    x = rounded.astype(np.float64)
-    log_r: Array = f + parameters.q0.log_density(x) - mixture.log_density(x)
-    return log_r
+    _points_f(f, x.astype(np.float32), program, workspace(program))
+    log_density: Array = f + parameters.q0.log_density(x)
+    return log_density
+
+
+def log_ratio(program: Program, parameters: KefParameters, mixture: Mixture, x: Array) -> Array:
+    """log p~ / g at x [n, d], rounded; returns [n]."""
+    x = rounded(x)
+    return log_p(program, parameters, x) - mixture.log_density(x)
 
 
 class MixtureWeights(Weights):

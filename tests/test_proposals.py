@@ -78,8 +78,18 @@ def test_an_estimate_is_told_of_mass_that_another_one_found():
     q0, mixture = estimate("q0", 32.2, 0.003), estimate("mixture", 37.9, 0.07, "untrusted: few")
     near = estimate("annealed", 37.8, 0.1)
     rows = [q0, mixture, near]
-    assert proposals.status_among(q0, rows) == "untrusted: 1e+04 samples of mixture find 5.7 nats more"
+    assert proposals.status_among(q0, rows) == "untrusted: 1e+04 samples of annealed find 5.6 nats more"
     assert proposals.status_among(mixture, rows) == "untrusted: few"
     assert proposals.status_among(near, rows) == "ok"
     below = estimate("mixture", 37.0, 0.1, "untrusted: few")
     assert proposals.status_among(below, rows) == "untrusted: few; 1e+04 samples of annealed find 0.8 nats more"
+
+
+def test_the_table_says_what_the_estimates_say_of_each_other(files, monkeypatch):
+    unknown = dict.fromkeys(("bias_bound", "effective_samples", "tail_index", "halves_apart", "log_likelihood"), 0.0)
+    made_up = [estimate("q0", 32.2, 0.003), estimate("annealed", 37.9, 0.07)]
+    rows = [row | unknown | {"evaluations": 10_000} for row in made_up]
+    monkeypatch.setattr(proposals, "estimates", lambda *arguments: iter(rows))
+    run(files, monkeypatch)
+    statuses = read_proposals([files / "proposals.csv"])["status"].tolist()
+    assert statuses == ["untrusted: 1e+04 samples of annealed find 5.7 nats more", "ok"]

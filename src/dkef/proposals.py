@@ -68,15 +68,19 @@ def estimates(
 
 
 def status_among(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    """The status of an estimate, given all others of the same Z."""
+    """The status of an estimate, given all others of the same Z; of those that refute it a sound one is named first."""
     status: str = row["status"]
+    refutations = []
     for other in rows:
         sound = other["status"] == "ok"
         gap = missed_mass(row["log_z"], row["stderr"], other["log_z"], other["stderr"], sound)
         if gap is not None:
             found = f"{other['samples']:.3g} samples of {other['proposal']} find {gap:.2g} nats more"
-            return f"untrusted: {found}" if status == "ok" else f"{status}; {found}"
-    return status
+            refutations.append((sound, gap, found))
+    if not refutations:
+        return status
+    *_, found = max(refutations)
+    return f"untrusted: {found}" if status == "ok" else f"{status}; {found}"
 
 
 def _sized(settings: Normaliser, kind: str, samples: int) -> Normaliser:

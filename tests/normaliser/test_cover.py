@@ -9,6 +9,7 @@ from scipy import integrate, stats
 from scipy.special import logsumexp
 
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
+from dkef.normaliser import cover_fit
 from dkef.normaliser.clusters import log_normals
 from dkef.normaliser.cover import CUT, Cover
 from dkef.normaliser.cover_adapt import FIRST_SHARE, adapt
@@ -48,6 +49,22 @@ def test_density_is_the_sum_of_cut_normals():
     expected = naive_density(cover, x)
     assert (expected == 0).any()  # some points lie outside all of them
     np.testing.assert_allclose(np.exp(cover.log_density(x)), expected, rtol=2e-5)  # distances are in float32
+
+
+def test_components_are_the_terms_of_the_cover():
+    cover = random_cover(d=3)
+    x = np.random.default_rng(1).normal(size=(200, 3)) * 1.5
+    terms = np.exp([component.log_density(x) for component in cover.components()])
+    assert ((terms == 0).any(axis=0) & (terms > 0).any(axis=0)).any()  # points that only some of them reach
+    np.testing.assert_allclose(cover.weights @ terms, naive_density(cover, x), rtol=2e-5)
+
+
+def test_covers_together_are_the_sum_of_their_shares():
+    parts = [random_cover(d=3), random_cover(d=3, k=4, shapes=3, seed=1)]
+    x = np.random.default_rng(1).normal(size=(200, 3)) * 1.5
+    expected = 0.3 * naive_density(parts[0], x) + 0.7 * naive_density(parts[1], x)
+    together = Cover.together(parts, np.array([0.3, 0.7]))
+    np.testing.assert_allclose(np.exp(together.log_density(x)), expected, rtol=2e-5)
 
 
 def test_density_integrates_to_one():
@@ -144,7 +161,7 @@ def test_the_share_of_effective_samples_agrees_with_a_long_run():
         assert share == pytest.approx(long.effective_sample_size / long.count, rel=0.1)
 
 
-def test_a_cover_that_misses_half_the_mass_is_not_chosen():
+def test_a_cover_that_misses_half_the_mass_is_not_chosen(monkeypatch):
     """Two bumps, rows at one of them: its narrow cover alone would report nearly all samples effective."""
     bumps = random_kef(d=2, m=2, widths=(), skips=(), taus=(0.05,))
     parameters = KefParameters(np.array([6.0, 6.0]), np.array([[-1.5, 0], [1.5, 0]]), bumps.components, bumps.q0)
@@ -153,6 +170,9 @@ def test_a_cover_that_misses_half_the_mass_is_not_chosen():
     mixtures = [Mixture(bumps.q0, cover, 0.001) for cover in (narrow, wide)]
     shares = effective_shares(parameters, mixtures, 20_000, np.random.default_rng(14))
     assert shares[1] > shares[0]
+    monkeypatch.setattr(cover_fit, "candidates", lambda *arguments: {"narrow": narrow, "wide": wide})
+    settings = replace(FEW, q0_share=0.001, pilot_samples=20_000)
+    assert fit_cover(parameters, np.zeros((1, 2)), settings, ("bumps",)).cover is wide
 
 
 def test_log_density_of_g_is_the_mixture_of_its_parts():

@@ -40,17 +40,6 @@ def test_the_weights_are_those_of_a_general_minimiser():
     assert second_moment(found) == pytest.approx(expected.fun, rel=1e-5)
 
 
-def test_components_add_up_to_the_cover():
-    cover = two_scales(3)[1].cover
-    x = cover.sample(500, np.random.default_rng(1))
-    densities = np.exp([component.log_density(x) for component in cover.components()])
-    np.testing.assert_allclose(cover.weights @ densities, np.exp(cover.log_density(x)), rtol=1e-5)  # float32 inside
-    assert (densities == 0).any()  # beyond a cut
-    both = Cover.together([cover, cover.widened(2.0)], np.array([0.3, 0.7]))
-    expected = 0.3 * np.exp(cover.log_density(x)) + 0.7 * np.exp(cover.widened(2.0).log_density(x))
-    np.testing.assert_allclose(np.exp(both.log_density(x)), expected, rtol=1e-5)
-
-
 def test_weighing_finds_the_best_of_a_grid_of_weights_from_a_bad_start():
     parameters, even = two_scales(6)
 

@@ -12,12 +12,13 @@ from scipy.special import gammaln, logsumexp
 from dkef import dependencies
 from dkef.errors import DkefError
 from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
-from dkef.normaliser.annealing import tight_covariance
+from dkef.normaliser.annealing import AnnealedWeights, Schedule, tight_covariance
 from dkef.normaliser.bias_bound import bias_bound
 from dkef.normaliser.choice import CheapestRun, Entrant
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.cover import Cover
 from dkef.normaliser.estimate import estimate, run_pilot
+from dkef.normaliser.mixture import Mixture, MixtureWeights
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals import Q0, fit_proposal, kept_proposal, read_proposal, weights_of, write_proposal
 from dkef.normaliser.settings import Annealing, CoverSettings, Normaliser
@@ -163,20 +164,67 @@ def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_
     assert len(told) == 5 * first
 
 
-@pytest.mark.parametrize("module", ["tiles", "sampling", "estimate"])
-def test_an_edit_of_the_code_behind_chunks_makes_another_file_of_any_proposal(tmp_path, monkeypatch, module):
-    # The rule of chunks has this file for an input and no code: while it is the same, they are not drawn again.
+@pytest.fixture
+def edit(monkeypatch):
+    """A function that makes a module of the package look edited."""
     digest = dependencies.file_digest
-    kept_proposal(tmp_path / "before.h5", "q0", random_kef(), None, SETTINGS, ("kept",))
 
-    def edited(path: Path) -> str:
-        return "edited" if path.name == f"{module}.py" else digest(path)
+    def edit(module: str) -> None:
+        def edited(path: Path) -> str:
+            return "edited" if path.name == f"{module}.py" else digest(path)
 
-    monkeypatch.setattr(dependencies, "file_digest", edited)
+        monkeypatch.setattr(dependencies, "file_digest", edited)
+        dependencies.sources_digest.cache_clear()
+
+    yield edit
     dependencies.sources_digest.cache_clear()
-    kept_proposal(tmp_path / "after.h5", "q0", random_kef(), None, SETTINGS, ("kept",))
-    dependencies.sources_digest.cache_clear()
-    assert (tmp_path / "before.h5").read_bytes() != (tmp_path / "after.h5").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["q0", "mixture"])
+@pytest.mark.parametrize("module", ["estimate", "chunks", "bias_bound"])
+def test_an_edit_of_the_code_behind_chunks_makes_another_file_of_a_proposal(tmp_path, edit, kind, module):
+    # The rule of chunks has this file for an input and no code: while it is the same, they are not drawn again.
+    parameters = random_kef()
+
+    def written(name: str) -> bytes:
+        kept_proposal(tmp_path / name, kind, parameters, rows_for(parameters), SETTINGS, ("kept",))
+        return (tmp_path / name).read_bytes()
+
+    first = written("first.h5")
+    assert written("again.h5") == first
+    edit(module)
+    assert written("edited.h5") != first
+
+
+def test_an_edit_of_the_code_makes_finished_parts_in_a_folder_anew(tmp_path, edit):
+    parameters = random_kef()
+
+    def written() -> dict[Path, int]:
+        ChunkRun(parameters, SETTINGS, ("folder",), 1, LOG).in_folder(tmp_path)
+        return {path: path.stat().st_ino for path in sorted(tmp_path.rglob("*.json"))}
+
+    first = written()
+    assert len(first) == 9  # a pilot, 4 chunks of z and 2 each of the bound's
+    assert written() == first
+    edit("tiles")
+    assert not first.items() & written().items()
+
+
+def test_a_chain_costs_what_its_density_and_its_start_cost_at_every_step():
+    parameters = random_kef(m=20)  # two kernels: 40 distances
+    cover = Cover(np.full(400, 1 / 400), np.zeros((400, 2)), np.zeros(400, int), np.eye(2)[None])
+    mixture = Mixture(parameters.q0, cover, 0.1)
+    schedule = Schedule(np.linspace(0, 1, 6), np.ones(6), np.eye(2), steps=2, leapfrog=3)
+    assert MixtureWeights(parameters, mixture).cost == 12  # p~ and the q0 in g, and 400 / 40
+    assert AnnealedWeights(parameters, mixture, schedule).cost == 2 * 12 * 6 * 2 * 3
+
+
+@pytest.mark.parametrize("kinds", [["rows"], ["adapted"]])
+def test_a_model_whose_f_is_not_finite_is_a_sentence_before_any_cover_is_chosen(kinds):
+    parameters = replace(random_kef(), alpha=np.full(20, np.inf))
+    settings = replace(SETTINGS, cover=replace(COVER, kinds=kinds))
+    with pytest.raises(DkefError, match="f is not finite"):
+        fit_proposal("mixture", parameters, rows_for(parameters), settings, ("infinite",))
 
 
 def test_rows_are_asked_for_with_a_sentence():

@@ -34,8 +34,8 @@ rule normalise_pilot:
 rule normalise_chunk:
     input:
         model=cell("model.h5"),
-        # The pilot stands behind the same code: with its name instead of those of twenty files, for thousands of
-        # jobs, the paper's graph takes a sixth less time and memory.
+        # It records a digest of the same code: with its name instead of those of forty files, for thousands of jobs,
+        # the paper's graph takes a sixth less time and memory.
         proposal=cell("normalise/proposal.h5"),
     output:
         cell("normalise/{stage}/chunk{chunk}.json"),

@@ -19,7 +19,7 @@ from dkef.models.kef_parameters import KefParameters
 from dkef.models.langevin import ScoreField
 from dkef.models.protocol import Array
 from dkef.normaliser.cover import Cover
-from dkef.normaliser.mixture import Mixture
+from dkef.normaliser.mixture import Mixture, cost
 from dkef.normaliser.settings import Annealing
 from dkef.normaliser.weights import Weights
 from dkef.streams import rng_for
@@ -71,7 +71,8 @@ class AnnealedWeights(Weights):
     def __init__(self, parameters: KefParameters, mixture: Mixture, schedule: Schedule, *name: str | int) -> None:
         self.mixture, self.schedule, self.name = mixture, schedule, name
         self.log_a = mixture.log_lower_bound(parameters)
-        self.cost = 4 * len(schedule.b) * schedule.steps * schedule.leapfrog  # both densities with their gradients
+        with_gradients = 2 * cost(parameters, mixture)
+        self.cost = with_gradients * len(schedule.b) * schedule.steps * schedule.leapfrog
         self._field = ScoreField(parameters)
 
     def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
@@ -134,8 +135,9 @@ def tight_covariance(cover: Cover) -> Array:
     step is as small everywhere as the narrowest direction of any component asks for: a tenth as long on RedWine.
     """
     inverses = np.linalg.inv(cover.factors)
-    precisions = inverses.transpose(0, 2, 1) @ inverses
-    covariance: Array = np.linalg.inv(np.tensordot(cover.weights, precisions[cover.shape], axes=1))
+    precisions = inverses.transpose(0, 2, 1) @ inverses  # [j, d, d]
+    shares = np.bincount(cover.shape, cover.weights, len(precisions))  # of h, by shape
+    covariance: Array = np.linalg.inv(np.tensordot(shares, precisions, axes=1))
     return covariance
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dkef.dependencies import sources_digest
 from dkef.errors import DkefError, one_line
 from dkef.files import read_json, write_json
 from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
 from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, own_doubts, run_pilot
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals import Q0, Name, Proposal, parameters_digest, weights_of
+from dkef.normaliser.proposals import Q0, STAGE, Name, Proposal, parameters_digest, weights_of
 from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES, Halves
 
@@ -89,7 +90,8 @@ class ChunkRun:
         self.weights = weights_of(proposal, parameters, name)
         self.settings, self.threads, self.log, self.kind = settings, threads, log, proposal.kind
         self.identity: dict[str, Any] = {
-            "name": list(name), "parameters": parameters_digest(parameters), "proposal": proposal.digest
+            "name": list(name), "parameters": parameters_digest(parameters), "proposal": proposal.digest,
+            "code": sources_digest(STAGE),
         }  # fmt: skip
 
     def pilot(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from dkef.normaliser.mixture import Mixture, log_p, rounded
 from dkef.normaliser.program import pack
 
 ROUNDS, UPDATES = 4, 60
+BLOCK_DRAWS = 4096  # taken at once, so that only the float32 terms of all draws fill memory
 FIRST_SHARE = 0.1  # of the shares that it began with: draws that have not been seen may need any part
 
 
@@ -34,17 +35,22 @@ def weigh(
     """g with the least second moment over the draws of all rounds, from the first shares [k] of the parts h_k."""
     program = pack(parameters)
     shares = [first]
-    q0_terms, terms, log_r = np.empty(0), np.empty((0, len(parts)), np.float32), np.empty(0)
-    for _ in range(ROUNDS):
+    # Of all draws, in units of the g a draw came from: log p~, eps q0 and the parts (1 - eps) h_k.
+    all_log_r, all_q0_terms = np.empty(ROUNDS * draws), np.empty(ROUNDS * draws)
+    all_terms = np.empty((ROUNDS * draws, len(parts)), np.float32)
+    for before in range(0, ROUNDS * draws, draws):
         mixture = Mixture(parameters.q0, Cover.together(parts, shares[-1]), q0_share)
         x = rounded(mixture.sample(draws, rng))
-        log_terms = np.log1p(-q0_share) + np.stack([part.log_density(x) for part in parts], axis=1)
-        log_q0 = mixture.log_q0_part(x)
-        log_g = np.logaddexp(log_q0, logsumexp(log_terms + np.log(shares[-1]), axis=1))
-        # Everything in units of the g a draw came from: p~, eps q0 and the parts (1 - eps) h_k.
-        log_r = np.append(log_r, log_p(program, parameters, x) - log_g)
-        q0_terms = np.append(q0_terms, np.exp(log_q0 - log_g))
-        terms = np.concatenate([terms, np.exp(log_terms - log_g[:, None], dtype=np.float32)])
+        for at in range(0, draws, BLOCK_DRAWS):
+            here = x[at : at + BLOCK_DRAWS]
+            rows = slice(before + at, before + at + len(here))
+            log_q0 = mixture.log_q0_part(here)
+            log_terms = np.log1p(-q0_share) + np.stack([part.log_density(here) for part in parts], axis=1)
+            log_g = np.logaddexp(log_q0, logsumexp(log_terms + np.log(shares[-1]), axis=1))
+            all_log_r[rows] = log_p(program, parameters, here) - log_g
+            all_q0_terms[rows] = np.exp(log_q0 - log_g)
+            all_terms[rows] = np.exp(log_terms - log_g[:, None])
+        log_r, q0_terms, terms = (a[: before + draws] for a in (all_log_r, all_q0_terms, all_terms))
         pooled = np.mean([q0_terms + terms @ w.astype(np.float32) for w in shares], axis=0)  # G
         kept = (q0_terms + FIRST_SHARE * (terms @ first.astype(np.float32))) / (1 - FIRST_SHARE)
         free = least_second_moment(shares[-1], terms, kept, np.exp(2 * (log_r - log_r.max())) / pooled)

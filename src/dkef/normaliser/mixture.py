@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dkef.errors import DkefError
 from dkef.models.kef_parameters import BaseMeasure, KefParameters
 from dkef.models.protocol import Array
 from dkef.normaliser.compiled import njit
@@ -86,6 +87,8 @@ def log_p(program: Program, parameters: KefParameters, x: Array) -> Array:
     """log p~ at rounded points x [n, d]; returns [n]."""
     f = np.empty(len(x))
     _points_f(f, x.astype(np.float32), program, workspace(program))
+    if not np.isfinite(f).all():
+        raise DkefError("f is not finite at some sample; this model has no usable log Z")
     log_density: Array = f + parameters.q0.log_density(x)
     return log_density
 
@@ -94,6 +97,14 @@ def log_ratio(program: Program, parameters: KefParameters, mixture: Mixture, x: 
     """log p~ / g at x [n, d], rounded; returns [n]."""
     x = rounded(x)
     return log_p(program, parameters, x) - mixture.log_density(x)
+
+
+def cost(parameters: KefParameters, mixture: Mixture) -> int:
+    """What p~ and g take at one point, in evaluations of p~.
+
+    Distances to all centres beside those to all inducing points: an h of many rows costs more than f itself.
+    """
+    return 2 + len(mixture.cover.centres) // (len(parameters.z) * len(parameters.components))
 
 
 class MixtureWeights(Weights):
@@ -105,8 +116,7 @@ class MixtureWeights(Weights):
         self.parameters, self.mixture, self.name = parameters, mixture, name
         self.program = pack(parameters)
         self.log_a = mixture.log_lower_bound(parameters)
-        # Distances to all centres beside those to all inducing points: an h of many rows costs more than f itself.
-        self.cost = 2 + len(mixture.cover.centres) // (len(parameters.z) * len(parameters.components))
+        self.cost = cost(parameters, mixture)
 
     def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
         rng = rng_for("normalise mixture", *self.name, stage, chunk, first)

@@ -28,9 +28,7 @@ from dkef.provenance import array_digest, canonical, config_digest
 from dkef.typed import plain
 
 Name = tuple[str | int, ...]
-# An edit behind it makes another file of every proposal: chunks name that file in place of the code, so that a run
-# which was killed between its pilot and its chunks must find it changed.
-STAGE = "dkef.normalise"
+STAGE = "dkef.normalise"  # an edit of the code behind it, and every finished part is to be made again
 
 
 @dataclass(frozen=True)

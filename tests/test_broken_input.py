@@ -15,11 +15,12 @@ from dkef.data.archives import extract
 from dkef.data.catalogue import read_catalogue
 from dkef.data.download import UnavailableError
 from dkef.data.tables import Csv, Npy
-from dkef.errors import DkefError
+from dkef.errors import ConfigError, DkefError
 from dkef.figures.inputs import read_metrics, read_trace
 from dkef.metrics import COLUMNS
 from dkef.models.storage import read_log_z
 from dkef.pages import read_benchmark
+from dkef.plan import load_experiment
 from dkef.streams import rng_for
 from dkef.summarise import gather
 
@@ -83,7 +84,7 @@ def test_broken_files_are_refused_with_one_sentence(tmp_path: Path, reader: Call
     path.write_bytes(data)
     with pytest.raises(DkefError) as caught:
         reader(path)
-    assert "\n" not in str(caught.value)
+    assert "\\n" not in str(caught.value)  # a line break shows as its escape
 
 
 def test_an_archive_whose_directory_points_nowhere_is_damaged(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_an_archive_whose_directory_points_nowhere_is_damaged(tmp_path: Path) ->
 def test_a_broken_override_is_one_sentence(override: str) -> None:
     with pytest.raises(DkefError) as caught:
         compose_cell(("model=made", override))
-    assert "\n" not in str(caught.value)
+    assert "\\n" not in str(caught.value)  # a line break shows as its escape
 
 
 @pytest.mark.parametrize("text", [b"_target_: \xf4\n", b"a: [1\n", b"- 1\n", b"3\n", b"a: *b\n", b"? {a: 1}\n: 2\n"])
@@ -112,9 +113,19 @@ def test_a_broken_yaml_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("DKEF_CONFIG_PATH", str(tmp_path))
     with pytest.raises(DkefError) as caught:
         compose_cell(("model=broken",))
-    assert "\n" not in str(caught.value)
+    assert "\\n" not in str(caught.value)  # a line break shows as its escape
+
+
+def test_a_reference_to_nothing_in_an_experiment_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "experiment").mkdir()
+    (tmp_path / "experiment" / "astray.yaml").write_text("title: ${nowhere}\nsuites: {}\nfigures: []\n")
+    monkeypatch.setenv("DKEF_CONFIG_PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"config/experiment/astray\.yaml: .*nowhere"):
+        load_experiment("astray")
 
 
 def test_what_a_file_says_cannot_break_the_line_or_steer_the_terminal() -> None:
     """Found by fuzzing: a key with a record separator in it was quoted as it stood."""
-    assert str(DkefError("a key \x1e\x1b[31m\u2028 of é")) == "a key \\x1e\\x1b[31m\\u2028 of é"
+    assert str(DkefError("a key \n\x1e\x1b[31m\u2028 of é")) == "a key \\n\\x1e\\x1b[31m\\u2028 of é"

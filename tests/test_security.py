@@ -18,7 +18,6 @@ from dkef.data.catalogue import read_catalogue
 from dkef.data.download import UnavailableError
 from dkef.data.tables import Npy
 from dkef.errors import ConfigError, DkefError
-from dkef.hdf5 import read_hdf5, write_hdf5
 from dkef.models.gaussian import GaussianModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_own_model, write_model
@@ -26,6 +25,7 @@ from dkef.plan import Plan, load_experiment
 from dkef.streams import rng_for
 from dkef.trust import allowed, belongs_to_user
 from dkef.typed import instantiate
+from tests.models.test_storage import rewrite_record
 
 
 @pytest.fixture
@@ -35,21 +35,16 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "model.h5"
 
 
-def rename_class(path: Path, name: object) -> None:
-    contents = read_hdf5(path, "a model", "")
-    write_hdf5(path, contents.arrays, contents.record | {"class": name})
-
-
 # `this` and `antigravity` do something when they are imported, which is how one notices.
 @pytest.mark.parametrize(
     "name", ["this.s", "antigravity.x", "os.system", "dkef", "", ".", "dkef..x", "dkef.nothing.X", 7]
 )
 def test_a_model_file_never_makes_a_module_run(model: Path, name: object) -> None:
-    rename_class(model, name)
+    rewrite_record(model, **{"class": name})
     for load in (dkef.load_model, load_own_model):
         with pytest.raises(DkefError) as caught:
             load(model)
-        assert "\n" not in str(caught.value)
+        assert "\\n" not in str(caught.value)  # a line break shows as its escape
     assert not {"this", "antigravity"} & set(sys.modules)
 
 
@@ -60,7 +55,7 @@ def test_a_job_of_the_workflow_restores_classes_in_modules_of_the_user(
         "from dkef.models.gaussian import GaussianModel\nclass Mine(GaussianModel): pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    rename_class(model, "my_density.Mine")
+    rewrite_record(model, **{"class": "my_density.Mine"})
     with pytest.raises(DkefError, match="outside the trusted packages"):
         dkef.load_model(model)
     assert type(load_own_model(model)).__name__ == "Mine"
@@ -87,7 +82,7 @@ def test_the_users_own_modules_are_those_outside_the_installation(
 def test_a_configuration_cannot_name_code_that_is_not_ours_or_the_users(target: str) -> None:
     with pytest.raises(ConfigError, match="_target_") as caught:
         instantiate({"_target_": target}, "config/model/x.yaml", "model")
-    assert "\n" not in str(caught.value)
+    assert "\\n" not in str(caught.value)  # a line break shows as its escape
     assert not {"this", "antigravity"} & set(sys.modules)
 
 

@@ -13,7 +13,7 @@ class DkefError(Exception):
     """
 
     def __str__(self) -> str:
-        return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in super().__str__())
+        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in super().__str__())
 
 
 class ConfigError(DkefError):

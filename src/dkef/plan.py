@@ -12,6 +12,7 @@ from typing import Any
 
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from dkef.config import check_choice, compose_cell, compose_section, first_line
 from dkef.data.catalogue import read_catalogue
@@ -60,11 +61,10 @@ def load_experiment(name: str) -> Experiment:
     where = f"config/experiment/{name}.yaml"
     check_choice("experiment", name, "--config experiment")
     try:
-        composed = compose_section(f"experiment/{name}")
-    except HydraException as error:
+        section = compose_section(f"experiment/{name}").get("experiment")
+        values = OmegaConf.to_container(section, resolve=True) if section is not None else {}
+    except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(f"{where}: {first_line(error)}") from None
-    section = composed.get("experiment")
-    values = OmegaConf.to_container(section, resolve=True) if section is not None else {}
     return typed(Experiment, values, lambda key: where)  # type: ignore[arg-type]
 
 

@@ -96,7 +96,7 @@ def test_bad_text_is_one_sentence(tmp_path: Path, text: str, source: dict[str, o
     with pytest.raises(DkefError, match=sentence) as caught:
         read(Csv(paths=[path], **source))  # type: ignore[arg-type]
     assert str(caught.value).startswith(path)
-    assert "\n" not in str(caught.value)
+    assert "\\n" not in str(caught.value)  # a line break shows as its escape
 
 
 def test_ignore_others_leaves_unnamed_columns_out_and_says_so(tmp_path: Path) -> None:

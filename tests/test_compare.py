@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dkef import compare
+from dkef import compare, evaluate
 from dkef.data.splits import Splits, write_splits
 from dkef.data.whitening import Whitening
 from dkef.errors import DkefError
-from dkef.hdf5 import write_hdf5
 from dkef.judge import Yardstick
 from dkef.metrics import COLUMNS, METRICS, score_loss
 from dkef.models.protocol import Array
@@ -59,7 +58,7 @@ def write_evaluation(
     if truth:
         arrays |= {"true_log_density": -0.5 * (x**2).sum(axis=1) - math.log(2 * math.pi), "true_score": -x}
     change(arrays)
-    write_hdf5(path, arrays, {"status": "ok", "normalised": True, "config_digest": "abc"} | record)
+    evaluate.write_evaluation(path, arrays, {"status": "ok", "normalised": True, "config_digest": "abc"} | record)
 
 
 def run(

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dkef import agreement, sensitivity
+from dkef import agreement, evaluate, sensitivity
 from dkef.agreement import AGREEMENT_COLUMNS, compare_orders
 from dkef.data.splits import Splits, write_splits
 from dkef.data.whitening import Whitening
 from dkef.errors import DkefError
-from dkef.hdf5 import write_hdf5
 from dkef.judge import Yardstick
 from dkef.metrics import SENSITIVITY_COLUMNS
 from dkef.settings import Comparison
@@ -42,7 +41,7 @@ def cell(tmp_path: Path) -> Path:
 
 def write_evaluation(path: Path, score: Any, status: str = "ok") -> None:
     arrays = {"score": score, "curvature": score, "log_density": score[:, 0]}
-    write_hdf5(path, arrays, {"status": status, "normalised": True, "config_digest": "abc"})
+    evaluate.write_evaluation(path, arrays, {"status": status, "normalised": True, "config_digest": "abc"})
 
 
 def run(module: Any, *argv: str) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dkef.hdf5 import read_hdf5
+from tests.workflow.outcome import equal
 from tests.workflow.project import Project
 
 CONFIG = Path(__file__).parent / "config"
@@ -167,7 +167,7 @@ class Playground:
         """Results that are not those of an undisturbed run."""
         ours, theirs = self.products(), reference.products()
         wrong = [f"only once: {name}" for name in ours.keys() ^ theirs.keys()]
-        wrong += [f"differs: {name}" for name in ours.keys() & theirs.keys() if not _equal(ours[name], theirs[name])]
+        wrong += [f"differs: {name}" for name in ours.keys() & theirs.keys() if not equal(ours[name], theirs[name])]
         return sorted(wrong)
 
     def problems(self, reference: "Playground") -> list[str]:
@@ -183,10 +183,3 @@ class Playground:
         else:
             data[place] ^= 1 << rng.randrange(8)
         path.write_bytes(bytes(data))
-
-
-def _equal(first: Path, second: Path) -> bool:
-    if first.suffix != ".h5":
-        return first.read_bytes() == second.read_bytes()
-    a, b = (read_hdf5(path, "a result", "").arrays for path in (first, second))
-    return all(name in b and np.array_equal(a[name], b[name], equal_nan=True) for name in a)

@@ -112,7 +112,7 @@ def _add_something_strange(path: Path, what: int) -> None:
         elif what == 1:
             place["linked"] = h5py.SoftLink("/nowhere")
         elif what == 2:
-            place["round"] = file["/"]
+            place["round"] = place
         elif what == 3:
             place.create_dataset("huge", shape=(1 << 34,), dtype="f8", chunks=(1 << 10,))
         elif what == 4:
@@ -125,8 +125,8 @@ def _add_something_strange(path: Path, what: int) -> None:
     reseal(path)
 
 
-def _unsealed(data: bytes, whole: bytes) -> bytes:
-    """The same file as the library alone would write it, so that it is read without a digest."""
+def _resealed(data: bytes, whole: bytes) -> bytes:
+    """The same bytes under a digest that fits them; `whole` where they are too few for one."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "file.h5"
         path.write_bytes(data)
@@ -151,7 +151,7 @@ def cases(draw: Any) -> tuple[str, bytes]:
         return kind, draw(forged(whole))
     if way < 9:  # damage that the digest does not show: HDF5 itself must stand it
         body = draw(edited(whole[USER_BLOCK:], BINARY))
-        return kind, _unsealed(whole[:USER_BLOCK] + body, whole)
+        return kind, _resealed(whole[:USER_BLOCK] + body, whole)
     return kind, draw(edited(whole, BINARY))
 
 

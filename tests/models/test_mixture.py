@@ -134,7 +134,12 @@ def test_a_file_cannot_choose_a_foreign_module_to_import() -> None:
     settings = {"components": [{"class": "antigravity.Model", "settings": {}, "log_z_status": "ok"}]}
     with pytest.raises(DkefError, match="import antigravity first"):
         MixtureModel.restore(settings, model.arrays())
-    settings["components"][0]["class"] = "dkef.modens.Gone"  # found by fuzzing: a ModuleNotFoundError
+
+
+def test_a_component_of_a_class_that_is_gone_is_one_sentence() -> None:
+    """Found by fuzzing: a ModuleNotFoundError."""
+    model = two_gaussians()
+    settings = {"components": [{"class": "dkef.modens.Gone", "settings": {}, "log_z_status": "ok"}]}
     with pytest.raises(DkefError, match=r"dkef\.modens\.Gone, which cannot be imported"):
         MixtureModel.restore(settings, model.arrays())
 

@@ -20,6 +20,7 @@ def saved(tmp_path):
 
 
 def rewrite_record(path, **changes):
+    """Change entries of a model file's record."""
     contents = read_hdf5(path, "a model", "")
     write_hdf5(path, contents.arrays, contents.record | changes)
 

@@ -1,6 +1,7 @@
-"""What two runs of one experiment have to agree on: tables to the byte, arrays to the bit."""
+"""What two runs of one experiment have to agree on: tables to the byte, arrays to the bit, and what is recorded."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ TEXT, ARRAYS = (".csv", ".json"), (".h5",)
 def differences(first: Path, second: Path) -> list[Path]:
     """Results, relative to both projects' folders, that are unequal or that only one of them has."""
     names = sorted({*_results(first), *_results(second)})
-    return [name for name in names if not _equal(first / name, second / name)]
+    return [name for name in names if not equal(first / name, second / name)]
 
 
 def results_of(project: Path) -> list[Path]:
@@ -30,13 +31,27 @@ def _results(project: Path) -> Iterator[Path]:
                 yield path.relative_to(project)
 
 
-def _equal(first: Path, second: Path) -> bool:
+def equal(first: Path, second: Path) -> bool:
+    """Whether two files hold the same result."""
     if not (first.is_file() and second.is_file()):
         return False
     if first.suffix in TEXT:
         return first.read_bytes() == second.read_bytes()
-    mine, yours = (read_hdf5(path, "a result", "").arrays for path in (first, second))
-    return mine.keys() == yours.keys() and all(_same(mine[name], yours[name]) for name in mine)
+    mine, yours = (read_hdf5(path, "a result", "") for path in (first, second))
+    if mine.arrays.keys() != yours.arrays.keys() or _timeless(mine.record) != _timeless(yours.record):
+        return False
+    return all(_same(mine.arrays[name], yours.arrays[name]) for name in mine.arrays)
+
+
+def _timeless(record: Any) -> str:
+    """A record as text, less the seconds that a stage took, which no two runs share."""
+
+    def kept(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {key: kept(entry) for key, entry in value.items() if not key.endswith("_seconds")}
+
+    return json.dumps(kept(record), sort_keys=True)
 
 
 def _same(first: Any, second: Any) -> bool:

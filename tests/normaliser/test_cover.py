@@ -213,7 +213,7 @@ def test_a_bridge_reaches_the_mass_between_the_rows_and_q0():
     parameters = KefParameters(np.array([14.0]), np.zeros((1, 6)), kernels, q0)
     rng = np.random.default_rng(20)
     rows = 0.1 * rng.normal(size=(400, 6))
-    found = candidates(parameters, rows, replace(FEW, kinds=["adapted"], adapt_rounds=8), rng)
+    found = candidates(parameters, rows, replace(FEW, kinds=["adapted", "bridged"], adapt_rounds=8), rng)
     share = {}
     for kind, cover in found.items():
         z = Moments.merge(MixtureWeights(parameters, Mixture(q0, cover, 0.1), kind).moments("z", 0, 200_000))

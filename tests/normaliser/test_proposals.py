@@ -1,5 +1,6 @@
 """log Z by every proposal: unbiased, bounded, reproducible, and chosen by cost."""
 
+import json
 import logging
 import math
 from dataclasses import replace
@@ -70,20 +71,26 @@ def test_deep_models_agree_with_quadrature(kind, d):
     assert_standard(standard_scores(kind, models, [log_moment(p) for p in models], SAMPLES[kind]))
 
 
+def bump(z: np.ndarray, sigma: float, tau: float, height: float) -> KefParameters:
+    """One Gaussian kernel around z on a normal q0."""
+    q0 = BaseMeasure(np.zeros(len(z)), np.full(len(z), sigma), np.full(len(z), 2.0))
+    return KefParameters(np.array([height]), z[None], (Component("gaussian", 1.0, tau, ()),), q0)
+
+
+def log_z_of_bump(parameters: KefParameters) -> float:
+    """E exp(alpha k) = sum_j alpha^j / j! E k^j, each E k^j a Gaussian integral; as for q0 in test_estimate."""
+    (alpha,), (z,), (component,) = parameters.alpha, parameters.z, parameters.components
+    variance, j = parameters.q0.sigma[0] ** 2, np.arange(200)
+    spread = component.tau + j * variance
+    log_moments = 0.5 * len(z) * np.log(component.tau / spread) - j * (z**2).sum() / (2 * spread)
+    series = logsumexp(j * math.log(alpha) - gammaln(j + 1) + log_moments)
+    return float(series + len(z) * 0.5 * math.log(2 * math.pi * variance))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_gaussian_bump_agrees_with_its_series(kind):
-    """E exp(alpha k) = sum_j alpha^j / j! E k^j, each E k^j a Gaussian integral; as for q0 in test_estimate."""
-    d, sigma, tau, models, truths = 3, 1.2, 0.7, [], []
-    q0 = BaseMeasure(np.zeros(d), np.full(d, sigma), np.full(d, 2.0))
-    for seed in range(20):
-        z = np.random.default_rng(seed).normal(size=(1, d))
-        alpha = 1.5 + 0.1 * seed
-        models.append(KefParameters(np.array([alpha]), z, (Component("gaussian", 1.0, tau, ()),), q0))
-        j = np.arange(60)
-        spread = tau + j * sigma**2
-        log_moments = 0.5 * d * np.log(tau / spread) - j * (z**2).sum() / (2 * spread)
-        series = logsumexp(j * math.log(alpha) - gammaln(j + 1) + log_moments)
-        truths.append(series + d * 0.5 * math.log(2 * math.pi * sigma**2))
+    models = [bump(np.random.default_rng(seed).normal(size=3), 1.2, 0.7, 1.5 + 0.1 * seed) for seed in range(20)]
+    truths = [log_z_of_bump(model) for model in models]
     assert_standard(standard_scores(kind, models, truths, SAMPLES[kind]))
 
 
@@ -216,10 +223,15 @@ def test_a_chain_costs_what_its_density_and_its_start_cost_at_every_step():
     mixture = Mixture(parameters.q0, cover, 0.1)
     schedule = Schedule(np.linspace(0, 1, 6), np.ones(6), np.eye(2), steps=2, leapfrog=3)
     assert MixtureWeights(parameters, mixture).cost == 12  # p~ and the q0 in g, and 400 / 40
-    assert AnnealedWeights(parameters, mixture, schedule).cost == 2 * 12 * 6 * 2 * 3
+    weights = AnnealedWeights(parameters, mixture, schedule)
+    states = []
+    state = weights.state
+    weights.state = lambda x: states.append(len(x)) or state(x)
+    weights.log_r("z", 0, 5)
+    assert weights.cost == 2 * 12 * len(states)  # twice: with gradients
 
 
-@pytest.mark.parametrize("kinds", [["rows"], ["adapted"]])
+@pytest.mark.parametrize("kinds", [["rows"], ["adapted"], ["bridged"]])
 def test_a_model_whose_f_is_not_finite_is_a_sentence_before_any_cover_is_chosen(kinds):
     parameters = replace(random_kef(), alpha=np.full(20, np.inf))
     settings = replace(SETTINGS, cover=replace(COVER, kinds=kinds))
@@ -242,12 +254,6 @@ TARGET = replace(
 )  # fmt: skip
 
 
-def peak(d: int, tau: float, height: float) -> KefParameters:
-    """A narrow bump that samples of q0 seldom hit."""
-    q0 = BaseMeasure(np.zeros(d), np.ones(d), np.full(d, 2.0))
-    return KefParameters(np.array([height]), np.zeros((1, d)), (Component("gaussian", 1.0, tau, ()),), q0)
-
-
 def test_q0_is_chosen_where_it_does(tmp_path):
     parameters = random_kef(seed=1, alpha_scale=0.5)
     record = CheapestRun(parameters, rows_for(parameters), TARGET, ("easy",), 1, LOG).in_folder(tmp_path)
@@ -259,7 +265,7 @@ def test_q0_is_chosen_where_it_does(tmp_path):
 
 
 def test_the_mixture_is_chosen_where_q0_misses_the_mass(tmp_path):
-    parameters = peak(8, 0.1, 28.0)
+    parameters = bump(np.zeros(8), 1.0, 0.1, 28.0)  # samples of q0 seldom hit it
     rows = 0.08 * np.random.default_rng(1).normal(size=(200, 8))
     record = CheapestRun(parameters, rows, TARGET, ("hard",), 1, LOG).in_folder(tmp_path)
     assert (record["proposal"], record["status"]) == ("mixture", "ok")
@@ -276,11 +282,19 @@ def test_a_first_look_at_another_model_is_not_taken_for_this_one(tmp_path):
     assert again.in_folder(tmp_path) == again.in_folder(tmp_path / "fresh")
 
 
-def test_annealing_is_tried_where_the_mixture_lies_elsewhere(tmp_path):
-    parameters = peak(6, 0.05, 15.0)
-    rows = 0.9 + 0.2 * np.random.default_rng(2).normal(size=(200, 6))
-    CheapestRun(parameters, rows, replace(TARGET, samples=200_000), ("away",), 1, LOG).in_folder(tmp_path)
-    assert (tmp_path / "annealed" / "proposal.h5").exists()
+def test_chains_are_chosen_where_the_mixture_lies_elsewhere_however_few_the_pilot_would_pay_for(tmp_path):
+    parameters = bump(np.zeros(10), 1.0, 1.0, 40.0)
+    rows = 0.15 + 0.16 * np.random.default_rng(2).normal(size=(200, 10))  # three standard deviations away
+    settings = replace(
+        TARGET, pilot_samples=20_000, cover=replace(COVER, kinds=["clusters"], widths=[1.0]),
+        annealing=replace(ANNEALING, temperatures=40, leapfrog=4),
+    )  # fmt: skip
+    record = CheapestRun(parameters, rows, settings, ("away",), 1, LOG).in_folder(tmp_path)
+    first_look = json.loads((tmp_path / "annealed" / "choice.json").read_text())
+    assert first_look["count"] == 500  # 20,000 evaluations would be some twenty chains, of which none can be trusted
+    assert (record["proposal"], record["stopped"], record["status"]) == ("annealed", "tolerance", "ok")
+    assert record["log_z_bias_bound"] < 0.01
+    assert abs(record["log_z"] - log_z_of_bump(parameters)) < 5 * record["log_z_stderr"]
 
 
 def entrant(log_z: float, relative_error: float, sound: bool = True) -> Entrant:
@@ -298,6 +312,14 @@ def test_an_estimate_that_is_nats_too_small_is_found_out_even_by_one_with_doubts
     assert not mixture.sound
     assert q0.misses_mass([q0, mixture])
     assert not mixture.misses_mass([q0, mixture])
+
+
+def test_where_nothing_can_be_trusted_the_fewest_doubts_decide_and_not_how_sure_an_estimate_looks():
+    """90 effective samples by the account of one that rests on a single sample, or 25 and nothing else wrong."""
+    overconfident, few = entrant(30.8, 0.105, sound=False), entrant(31.0, 0.2)
+    assert (len(overconfident.doubts), len(few.doubts)) == (2, 1)
+    run = CheapestRun(random_kef(), None, TARGET, ("none",), 1, LOG)
+    assert run._winner([overconfident, few]) is few
 
 
 def test_an_estimate_with_doubts_that_is_a_little_larger_proves_nothing():

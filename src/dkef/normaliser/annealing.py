@@ -71,8 +71,8 @@ class AnnealedWeights(Weights):
     def __init__(self, parameters: KefParameters, mixture: Mixture, schedule: Schedule, *name: str | int) -> None:
         self.mixture, self.schedule, self.name = mixture, schedule, name
         self.log_a = mixture.log_lower_bound(parameters)
-        with_gradients = 2 * cost(parameters, mixture)
-        self.cost = with_gradients * len(schedule.b) * schedule.steps * schedule.leapfrog
+        moves = (len(schedule.b) - 2) * schedule.steps  # none at b = 0 and b = 1
+        self.cost = 2 * cost(parameters, mixture) * (1 + moves * schedule.leapfrog)  # twice: with gradients
         self._field = ScoreField(parameters)
 
     def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:

@@ -19,6 +19,10 @@ from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals import Name, Proposal, kept_proposal
 from dkef.normaliser.settings import Normaliser
 
+# Weights of a first look at the least. Chains cost so much that a budget of evaluations buys few of them; and of fewer
+# than LEAST_EFFECTIVE none could ever be trusted, whatever they are worth.
+LEAST_LOOK = int(5 * LEAST_EFFECTIVE)
+
 
 @dataclass(frozen=True)
 class Entrant:
@@ -34,8 +38,12 @@ class Entrant:
         return self.cost * max(relative_variance / tolerance, LEAST_EFFECTIVE * (1 + relative_variance))
 
     @property
+    def doubts(self) -> list[str]:
+        return own_doubts(self.moments)
+
+    @property
     def sound(self) -> bool:
-        return not own_doubts(self.moments)
+        return not self.doubts
 
     def misses_mass(self, others: Sequence["Entrant"]) -> bool:
         """Whether another estimate is larger beyond chance."""
@@ -82,13 +90,18 @@ class CheapestRun:
         return [e for e in sound if e.cost_of(self.settings.tolerance) <= self.settings.samples]
 
     def _winner(self, entrants: list[Entrant]) -> Entrant:
-        """The cheapest that is able; if none is, the one with most effective samples at its cost."""
+        """The cheapest that is able; if none is, that with the fewest doubts, then most effective samples at its cost.
+
+        An estimate that few samples carry overstates how many those are, so that effective samples alone tell little.
+        """
         assert self.settings.tolerance is not None
         tolerance = self.settings.tolerance
         if able := self._able(entrants):
             return min(able, key=lambda entrant: entrant.cost_of(tolerance))
-        rest = [entrant for entrant in _complete(entrants) if entrant.sound] or _complete(entrants)
-        return max(rest, key=lambda e: e.moments.effective_sample_size / e.moments.count / e.cost)
+        return min(
+            _complete(entrants),
+            key=lambda e: (len(e.doubts), e.moments.count * e.cost / e.moments.effective_sample_size),
+        )
 
     def _entrant(self, kind: str, folder: Path, before: Proposal | None) -> Entrant:
         record_file = folder / "choice.json"
@@ -97,7 +110,7 @@ class CheapestRun:
         )
         run = ChunkRun(self.parameters, self.settings, self.name, self.threads, self.log, proposal)
         weights = run.weights
-        identity = run.identity | {"count": max(2, self.settings.pilot_samples // weights.cost)}
+        identity = run.identity | {"count": max(LEAST_LOOK, self.settings.pilot_samples // weights.cost)}
         if not (record_file.exists() and identity.items() <= read_json(record_file).items()):
             halves = weights.moments("choice", 0, identity["count"], self.threads)
             write_json(record_file, identity | Moments.merge(halves).record())

@@ -45,7 +45,7 @@ class Progress:
             rate = self.done / max(now - self.start, 1e-9)
             left = (self.total - self.done) / rate
             share = f"{self.done:.3g} of {self.total:.3g} samples"
-            self.log.info("%s: %s, %.2f million/s, %s left", label, share, rate / 1e6, clock(left))
+            self.log.info("%s: %s, %.3g/s, %s left", label, share, rate, clock(left))
 
         return listen
 
@@ -159,6 +159,8 @@ class ChunkRun:
             for k, path in enumerate(paths)
             if not self._usable(path, self._chunk_identity(stage, k))
         ]
+        if other := sum(path.exists() for _, _, path in missing):
+            self.log.info("%d finished chunks are of another model, proposal, size or code, and are made again", other)
         progress = Progress(len(missing) * self.settings.chunk_samples, self.log)
         for stage, k, path in missing:
             write_json(path, self.chunk(stage, k, progress))

@@ -34,7 +34,7 @@ def fit_cover(
     parameters: KefParameters, rows: Array, settings: CoverSettings, name: tuple[str | int, ...],
     report: Report = lambda line: None,
 ) -> Mixture:  # fmt: skip
-    """The g with the largest effective sample size for p~ among all candidates."""
+    """The g of all candidates with the largest share of effective samples for p~."""
     rng = rng_for("normalise cover", *name)
     found = candidates(parameters, rows, settings, rng, report)
     mixtures = {kind: Mixture(parameters.q0, cover, settings.q0_share) for kind, cover in found.items()}
@@ -63,8 +63,8 @@ def candidates(
     local: the same with the covariance of the cluster that the point belongs to;
     clusters: one normal a cluster, its covariance times width^2;
     adapted: clusters that have moved to where the model has its mass;
-    bridged, along with adapted: these once more with wider tails, ever wider normals around all rows up to q0, and
-        narrow ones around each row and inducing point, in the shares that make the second moment of r least.
+    bridged: adapted with wider tails beside it, ever wider normals around all rows up to q0, and narrow ones around
+        each row and inducing point, in the shares that make the second moment of r least.
     """
     weights, means, covariances = gaussian_clusters(rows, settings.clusters, rng)
     local = np.linalg.cholesky(covariances)
@@ -80,10 +80,13 @@ def candidates(
         f"{kind} of width {width:g}": cover.widened(width)
         for kind, cover in unit.items() if kind in settings.kinds for width in settings.widths
     }  # fmt: skip
+    if not {"adapted", "bridged"} & set(settings.kinds):
+        return found
+    first = Mixture(parameters.q0, unit["clusters"].widened(FIRST_WIDTH), settings.q0_share)
+    adapted = adapt(parameters, first, settings, rng, report).cover
     if "adapted" in settings.kinds:
-        first = Mixture(parameters.q0, unit["clusters"].widened(FIRST_WIDTH), settings.q0_share)
-        adapted = adapt(parameters, first, settings, rng, report).cover
         found[f"adapted of width {ADAPTED_WIDTH:g}"] = adapted.widened(ADAPTED_WIDTH)
+    if "bridged" in settings.kinds:
         around = Cover(np.ones(1), rows.mean(axis=0)[None], np.zeros(1, dtype=int), shared)
         near = [unit[kind].widened(width) for kind, width in NEAR]
         draws = settings.adapt_draws * adapted.dimension

@@ -6,6 +6,7 @@ from typing import Self
 from dkef.typed import one_of, require
 
 SIZES = ("samples", "bound_samples", "pilot_samples", "chunk_samples")
+LEAST_PILOT = 300  # rho is then uncertain by 0.11: a percentile of 20 or 30 stays below 1/2, which the bound needs
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class CoverSettings:
     """h of the proposal g = eps q0 + (1 - eps) h; a pilot run chooses among all kinds and widths."""
 
     q0_share: float = 0.1  # eps
-    kinds: list[str] = field(default_factory=lambda: ["rows", "clusters", "adapted"])
+    kinds: list[str] = field(default_factory=lambda: ["rows", "clusters", "adapted", "bridged"])
     widths: list[float] = field(default_factory=lambda: [0.3, 0.45, 0.7, 1.0, 1.4, 2.0])
     centres: int = 1500  # training rows that become centres, at most
     clusters: int = 20
@@ -26,7 +27,7 @@ class CoverSettings:
         require(0 < self.q0_share < 1, "normaliser.cover.q0_share", self.q0_share, "between 0 and 1")
         require(len(self.kinds) > 0, "normaliser.cover.kinds", self.kinds, "at least one kind")
         for kind in self.kinds:
-            one_of("normaliser.cover.kinds", kind, "rows", "local", "clusters", "adapted")
+            one_of("normaliser.cover.kinds", kind, "rows", "local", "clusters", "adapted", "bridged")
         require(len(self.widths) > 0, "normaliser.cover.widths", self.widths, "at least one width")
         require(all(width > 0 for width in self.widths), "normaliser.cover.widths", self.widths, "> 0")
         for key in ("centres", "clusters", "pilot_samples", "adapt_draws"):
@@ -84,4 +85,6 @@ class Normaliser:
 
     def at_cost(self, proposal: str, cost: int) -> Self:
         """The same budget spent on a proposal whose samples cost `cost` evaluations each."""
-        return replace(self, proposal=proposal, **{key: max(1, getattr(self, key) // cost) for key in SIZES})
+        sizes = {key: max(1, getattr(self, key) // cost) for key in SIZES}
+        sizes["pilot_samples"] = min(max(sizes["pilot_samples"], LEAST_PILOT), self.pilot_samples)
+        return replace(self, proposal=proposal, **sizes)

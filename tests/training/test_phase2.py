@@ -14,18 +14,12 @@ from dkef.training.kef_graph import KefGraph
 from dkef.training.kef_variables import Layout, assemble, frozen_names, initial_values, regularisers
 from dkef.training.phase2 import FOLDS, Phase2, full_statistics, without
 from dkef.training.statistics import solve
+from tests.training.small_runs import rows
 
 SPEC = KernelExponentialFamily(
     components=1, layers=1, width=4, inducing_points=8, batch_rows=10, block_rows=20, noise_std=0.0, dtype="float64",
     phase2_stopping="converged",
 )  # fmt: skip
-
-
-def rows(purpose: str, n: int) -> Array:
-    """Draws from a bent two-dimensional law."""
-    x = rng_for("test rows", purpose).normal(size=(n, 2))
-    x[:, 1] += 0.5 * x[:, 0] ** 2
-    return x
 
 
 TRAIN, VALID = rows("train", 83), rows("valid", 45)
@@ -121,3 +115,13 @@ def test_a_fixed_number_of_steps_moves_the_regularisers_by_no_more_than_adam_can
     assert final.iterations == 50
     assert final.validation_loss < before
     assert abs(math.log10(final.lambda_alpha / SPEC.lambda_alpha)) <= 0.5
+
+
+@pytest.mark.parametrize("alpha", [None, np.full(8, math.inf), np.array([math.nan, *np.ones(7)])])
+def test_a_run_that_ends_without_a_finite_alpha_keeps_q0_alone_and_says_that_it_is_not_solved(alpha, monkeypatch):
+    stage, theta = phase2(replace(SPEC, phase2_iterations=0, phase2_stopping="fixed"))
+    monkeypatch.setattr(Phase2, "alpha", lambda *_: alpha)
+    final = stage.run(theta)
+    assert not final.solved
+    assert (final.alpha == 0).all()
+    assert math.isfinite(final.validation_loss)

@@ -201,6 +201,8 @@ class Phase2:
     def solved(self, theta: Array, statistics: Statistics, iterations: int) -> Final:
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))
         alpha = self.alpha(theta, statistics)
-        usable = alpha if alpha is not None and np.isfinite(alpha).all() else np.zeros(len(statistics.h))
-        loss = float(self.graph.loss_rows(theta, usable, self.valid).mean())
-        return Final(theta, usable, alpha is not None, iterations, loss, float(weights.alpha), float(weights.c))
+        if alpha is not None and not np.isfinite(alpha).all():  # a factor exists, and the solution overflows
+            alpha = None
+        kept = np.zeros(len(statistics.h)) if alpha is None else alpha
+        loss = float(self.graph.loss_rows(theta, kept, self.valid).mean())
+        return Final(theta, kept, alpha is not None, iterations, loss, float(weights.alpha), float(weights.c))

@@ -44,6 +44,7 @@ class Fidelity:
     validation_noise: bool
     phase2_parameters: str  # lambda | lambda_and_q0
     phase2_stopping: str  # improving | fixed | converged
+    phase2_batch_rows: int  # validation rows behind one step of phase 2
     # likelihood baselines
     made_learning_rate: float
     flow_learning_rate: float
@@ -57,6 +58,7 @@ class Fidelity:
         one_of("fidelity.top_activation", self.top_activation, "softplus", "linear")
         one_of("fidelity.phase2_parameters", self.phase2_parameters, "lambda", "lambda_and_q0")
         one_of("fidelity.phase2_stopping", self.phase2_stopping, "improving", "fixed", "converged")
+        require(self.phase2_batch_rows >= 1, "fidelity.phase2_batch_rows", self.phase2_batch_rows, ">= 1")
         one_of("fidelity.baseline_patience_unit", self.baseline_patience_unit, "minibatches", "epochs")
         one_of("fidelity.baseline_degrees", self.baseline_degrees, "random", "sequential")
 

@@ -17,8 +17,8 @@ from dkef.training.statistics import solve
 from tests.training.small_runs import rows
 
 SPEC = KernelExponentialFamily(
-    components=1, layers=1, width=4, inducing_points=8, batch_rows=10, block_rows=20, noise_std=0.0, dtype="float64",
-    phase2_stopping="converged",
+    components=1, layers=1, width=4, inducing_points=8, phase2_batch_rows=10, block_rows=20, noise_std=0.0,
+    dtype="float64", phase2_stopping="converged",
 )  # fmt: skip
 
 
@@ -106,6 +106,15 @@ def test_steps_while_improving_end_at_the_best_regularisers_met_on_the_way():
     assert final.validation_loss < before  # at this rate later steps overshoot
     assert final.iterations < SPEC.phase2_iterations
     assert final.validation_loss <= fixed.run(theta).validation_loss
+
+
+@pytest.mark.parametrize(("size", "per_pass"), [(10, 4), (45, 1), (200, 1)])
+def test_steps_take_their_rows_from_passes_over_the_validation_rows_in_batches_of_their_own_size(size, per_pass):
+    stage, _ = phase2(replace(SPEC, phase2_batch_rows=size, batch_rows=7))
+    one_pass = np.concatenate([stage.batch(i) for i in range(per_pass)])
+    assert len(one_pass) == per_pass * min(size, len(VALID))
+    assert len(np.unique(one_pass, axis=0)) == len(one_pass)  # no row twice
+    assert {tuple(row) for row in one_pass} <= {tuple(row) for row in VALID}
 
 
 def test_a_fixed_number_of_steps_moves_the_regularisers_by_no_more_than_adam_can():

@@ -52,6 +52,7 @@ class KernelExponentialFamily:
     phase2_iterations: int = 1000  # at most so many steps, or evaluations of J on the way to its minimum
     phase2_rows: str = "validation"  # rows behind that J: validation | folds (of the training rows, each held out once)
     phase2_learning_rate: float = 1e-3  # of Adam
+    phase2_batch_rows: int = 100  # validation rows behind each of its steps
     phase2_parameters: str = "lambda"  # lambda | lambda_and_q0, the latter for fixed steps only
     # computation
     block_rows: int = 100  # rows of one block of statistics
@@ -94,7 +95,7 @@ class KernelExponentialFamily:
 
 AT_LEAST_ONE = (
     "components", "width", "inducing_points", "batch_rows", "max_iterations", "patience", "validation_interval",
-    "max_skipped", "block_rows", "checkpoint_interval",
+    "max_skipped", "phase2_batch_rows", "block_rows", "checkpoint_interval",
 )  # fmt: skip
 POSITIVE = (
     "lambda_alpha", "lambda_c", "learning_rate", "time_budget_hours", "clip_norm", "phase2_learning_rate",

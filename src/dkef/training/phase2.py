@@ -190,7 +190,7 @@ class Phase2:
 
     def batch(self, i: int) -> Array:
         """Validation rows of step i: slices of a shuffled order, of one size, noised where validation is."""
-        size = min(self.spec.batch_rows, len(self.valid))
+        size = min(self.spec.phase2_batch_rows, len(self.valid))
         per_pass = len(self.valid) // size
         order = self.bench.rng(f"phase 2 rows, pass {i // per_pass}").permutation(len(self.valid))
         rows = self.valid[order[(i % per_pass) * size :][:size]]

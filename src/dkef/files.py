@@ -60,7 +60,7 @@ def read_json(path: Path) -> dict[str, Any]:
         record = json.loads(text)
     except FileNotFoundError:
         raise DkefError(f"{path} does not exist; run the stage that writes it") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not text, not JSON, or a number of thousands of digits
         raise DkefError(f"{path} is not JSON ({one_line(error)}); {AGAIN}") from None
     if not isinstance(record, dict):
         raise DkefError(f"{path} holds no record but {str(record)[:40]!r}; {AGAIN}")

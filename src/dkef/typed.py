@@ -3,12 +3,13 @@
 import dataclasses
 import difflib
 import importlib
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from dkef.errors import ConfigError
+from dkef.errors import ConfigError, DkefError, one_line
 from dkef.trust import allowed
 
 T = TypeVar("T")
@@ -18,7 +19,7 @@ WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "
 def require(holds: bool, key: str, found: object, allowed: str) -> None:
     """Stop with one sentence unless a value is in its range."""
     if not holds:
-        raise ConfigError(f"{key} is {found!r}; allowed is {allowed}")
+        raise ConfigError(f"{key} is {one_line(repr(found))}; allowed is {allowed}")
 
 
 def one_of(key: str, found: str, *allowed: str) -> None:
@@ -30,7 +31,7 @@ def instantiate(section: Mapping[str, Any], where: str = "configuration", key: s
     """The dataclass that a section's `_target_` names, with every key, type and range checked."""
     target = section.get("_target_") if isinstance(section, Mapping) else None
     if not isinstance(target, str):
-        raise ConfigError(f"{where}: {key} has no `_target_` that names a class; found {section!r}")
+        raise ConfigError(f"{where}: {key} has no `_target_` that names a class; found {one_line(repr(section))}")
     module, _, name = target.rpartition(".")
     if not allowed(target):
         raise ConfigError(
@@ -40,7 +41,7 @@ def instantiate(section: Mapping[str, Any], where: str = "configuration", key: s
     try:
         kind = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigError(f"{where}: {key}._target_ {target!r} cannot be imported ({error})") from None
+        raise ConfigError(f"{where}: {key}._target_ {target!r} cannot be imported ({one_line(error)})") from None
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         raise ConfigError(f"{where}: {key}._target_ {target!r} is not a dataclass")
     values = {name: value for name, value in section.items() if name != "_target_"}
@@ -53,6 +54,17 @@ def typed(kind: type[T], values: Mapping[str, Any], file_of: Callable[[str], str
         built: T = _build(kind, values, key)
     except ConfigError as error:
         raise ConfigError(f"{file_of(str(error).split()[0])}: {error}") from None
+    return built
+
+
+def of_record(kind: type[T], record: Mapping[str, Any], where: object, remedy: str) -> T:
+    """The dataclass whose fields stand in a record, perhaps among other keys; the sentence ends in the remedy."""
+    names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    try:
+        require(isinstance(record, Mapping), kind.__name__, record, "a mapping")
+        built: T = _build(kind, {name: value for name, value in record.items() if name in names}, "")
+    except ConfigError as error:
+        raise DkefError(f"{where}: {error}; {remedy}") from None
     return built
 
 
@@ -78,6 +90,7 @@ def _build(kind: Any, value: Any, key: str) -> Any:
         require(isinstance(value, Mapping), key, value, "a mapping")
         return {name: _build(arguments[1], entry, _join(key, name)) for name, entry in value.items()}
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        require(abs(value) <= sys.float_info.max, key, value, "a number that floating point can hold")
         return float(value)
     require(isinstance(value, kind) and (kind is bool or not isinstance(value, bool)), key, value, WORDS[kind])
     return value
@@ -101,4 +114,5 @@ def _build_dataclass(kind: Any, value: Any, key: str) -> Any:
 
 
 def _join(key: str, name: object) -> str:
-    return f"{key}.{name}" if key else str(name)
+    told = one_line(name)
+    return f"{key}.{told}" if key else told

@@ -17,6 +17,7 @@ HANG_SECONDS = 10.0  # of processor time
 WALL_SECONDS = 120.0
 MEMORY = 1_000_000_000  # bytes that reading one file may add
 START_SECONDS = 300.0
+LONGEST_MESSAGE = 1000  # characters
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,14 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def _fault(error: Exception) -> str | None:
+    """What keeps a message from being one sentence that somebody reads."""
+    message = Exception.__str__(error)  # before an error of ours turns line breaks into their escapes
+    if len(message.splitlines()) != 1:
+        return "line break"
+    return "long message" if len(message) > LONGEST_MESSAGE else None
+
+
 def _read(target: str, kind: str, data: bytes, folder: Path) -> Outcome:
     from dkef.data.download import UnavailableError
     from dkef.errors import DkefError
@@ -40,8 +49,8 @@ def _read(target: str, kind: str, data: bytes, folder: Path) -> Outcome:
         module_of(target).read(kind, data, folder)
     except (DkefError, UnavailableError) as error:
         # `fetch` puts an address that does not deliver into its own sentence.
-        lines = str(error).splitlines()
-        return Outcome("refused") if len(lines) == 1 else Outcome("finding", f"{len(lines)} lines", str(error))
+        fault = _fault(error)
+        return Outcome("finding", f"{fault} in {kind}", traceback.format_exc()) if fault else Outcome("refused")
     except Exception as error:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/dkef/" in frame.filename]
         last = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "?"

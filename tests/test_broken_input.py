@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dkef import agreement
+from dkef.agreement import agreement_rows
 from dkef.config import compose_cell
 from dkef.data.archives import extract
 from dkef.data.catalogue import read_catalogue
@@ -17,13 +19,16 @@ from dkef.data.download import UnavailableError
 from dkef.data.tables import Csv, Npy
 from dkef.errors import ConfigError, DkefError
 from dkef.figures.inputs import read_metrics, read_trace
-from dkef.metrics import COLUMNS
+from dkef.judge import read_normaliser
+from dkef.metrics import COLUMNS, SENSITIVITY_COLUMNS
 from dkef.models.storage import read_log_z
 from dkef.pages import read_benchmark
 from dkef.plan import load_experiment
+from dkef.settings import Comparison
 from dkef.streams import rng_for
 from dkef.summarise import gather
 
+SENSITIVITY = ",".join(SENSITIVITY_COLUMNS).encode() + b"\n"
 HEADER = ",".join(COLUMNS).encode() + b"\n"
 
 
@@ -49,6 +54,10 @@ def empty_array() -> bytes:
     return buffer.getvalue()
 
 
+def orders(path: Path) -> Any:
+    return list(agreement_rows(agreement.gather([path]), Comparison()))
+
+
 CASES: list[tuple[Callable[[Path], Any], bytes]] = [
     (csv, b'a,b\rc\n1,2\n'),  # a line end of another system inside the header
     (csv, b"a,b\n1,x\n\xe5,2\n"),  # text for a number, and then bytes that are no text
@@ -70,6 +79,12 @@ CASES: list[tuple[Callable[[Path], Any], bytes]] = [
     (read_log_z, b'{"log_z": NaN}'),
     (read_log_z, b'{"log_z": true}'),
     (read_log_z, b"{}"),
+    (read_log_z, b'{"log_z": ' + b"1" * 5000 + b"}"),  # more digits than Python takes
+    (read_normaliser, b'{"log_z": 1.5}'),  # without a status
+    (read_normaliser, b'{"log_z": "high", "status": "ok"}'),
+    (read_normaliser, b'{"log_z": 1%s, "status": "ok"}' % (b"0" * 400)),
+    (orders, SENSITIVITY + b"ring,dkef,0,fssd2,1.0,100,1,1,ok,a,b\nring,dkef,0,ksd2,1.0,,1,1,ok,a,b\n"
+             b"ring,dkef,0,fssd2,2.0,100,1,1,ok,a,b\n"),  # no ksd2 to compare the last with
     (read_trace, b"a,b\n1,2\n3,4,5,6\n"),
     (read_benchmark, b"[1]"),
     (read_benchmark, b"\xff"),
@@ -85,6 +100,7 @@ def test_broken_files_are_refused_with_one_sentence(tmp_path: Path, reader: Call
     with pytest.raises(DkefError) as caught:
         reader(path)
     assert "\\n" not in str(caught.value)  # a line break shows as its escape
+    assert len(str(caught.value)) < 1000
 
 
 def test_an_archive_whose_directory_points_nowhere_is_damaged(tmp_path: Path) -> None:
@@ -104,6 +120,12 @@ def test_a_broken_override_is_one_sentence(override: str) -> None:
     with pytest.raises(DkefError) as caught:
         compose_cell(("model=made", override))
     assert "\\n" not in str(caught.value)  # a line break shows as its escape
+
+
+def test_very_many_overrides_are_not_all_told() -> None:
+    with pytest.raises(DkefError) as caught:
+        compose_cell(("model=made", *["+model.new=3"] * 200, "a b=c"))
+    assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize("text", [b"_target_: \xf4\n", b"a: [1\n", b"- 1\n", b"3\n", b"a: *b\n", b"? {a: 1}\n: 2\n"])

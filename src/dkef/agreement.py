@@ -20,6 +20,7 @@ from dkef.settings import Comparison
 from dkef.tables import as_numbers, concatenate, write_table
 from dkef.typed import typed
 
+AGAIN = "run sensitivity again"
 AGREEMENT_COLUMNS = (
     *("dataset", "seed", "bandwidth_factor", "locations", "models"),
     *("best_by_fssd", "best_by_ksd", "tau_fssd_ksd", "tau_fssd_default", "tau_ksd_default", "status"),
@@ -40,8 +41,10 @@ def agreement_rows(table: pd.DataFrame, settings: Comparison) -> Iterator[dict[s
         default_fssd2 = fssd2.get((settings.fssd_bandwidth_factor, settings.fssd_locations))
         default_ksd2 = ksd2.get((settings.ksd_bandwidth_factor, 0))
         if default_fssd2 is None or default_ksd2 is None:
-            raise DkefError(f"{dataset}, seed {seed}: no row has the settings of the comparison; run sensitivity again")
+            raise DkefError(f"{dataset}, seed {seed}: no row has the settings of the comparison; {AGAIN}")
         for factor, count in sorted(fssd2):
+            if (factor, 0) not in ksd2:
+                raise DkefError(f"{dataset}, seed {seed}: ksd2 has no row with the factor {factor}; {AGAIN}")
             names = {"dataset": dataset, "seed": seed, "bandwidth_factor": factor, "locations": count}
             yield names | compare_orders(
                 {

@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dkef.data.splits import read_splits
 from dkef.errors import run_stage
 from dkef.evaluation import read_evaluation
-from dkef.files import read_json
-from dkef.judge import Judge, Yardstick
+from dkef.judge import Judge, Yardstick, read_normaliser
 from dkef.metrics import COLUMNS
 from dkef.provenance import canonical, code_version, config_digest
 from dkef.settings import Comparison
@@ -47,9 +46,9 @@ def main() -> None:
     settings = typed(Comparison, config["comparison"], lambda key: "--config", "comparison")
     splits = read_splits(args.data)
     x, log_det = splits.test, splits.whitening.log_det
-    model = read_evaluation(args.evaluation, len(x))
-    reference = read_evaluation(args.reference, len(x)) if args.reference else None
-    normaliser = read_json(args.log_z) if args.log_z else None
+    model = read_evaluation(args.evaluation, x.shape)
+    reference = read_evaluation(args.reference, x.shape) if args.reference else None
+    normaliser = read_normaliser(args.log_z) if args.log_z else None
     # Products round differently on other numbers of threads; the table must not know the machine.
     with threadpool_limits(1, user_api="blas"):
         yardstick = Yardstick.draw(x, dataset, seed, settings)
@@ -58,7 +57,7 @@ def main() -> None:
     for outcome in outcomes:
         if outcome.status != "ok":
             log.warning("%s, %s, seed %d: %s %s", dataset, name, seed, outcome.metric, outcome.status)
-    inputs = [model.record, reference.record if reference else {}, normaliser or {}]
+    inputs = [model.record, reference.record if reference else {}, vars(normaliser) if normaliser else {}]
     cell = {"dataset": dataset, "model": name, "seed": seed}
     origin = {"config_digest": digest_behind(config, *inputs), "code_version": code_version()}
     write_table(args.out, COLUMNS, (cell | vars(outcome) | origin for outcome in outcomes))

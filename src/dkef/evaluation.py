@@ -27,8 +27,8 @@ class EvaluatedModel:
         return str(self.record["status"])
 
 
-def read_evaluation(path: Path, points: int) -> EvaluatedModel:
-    """Read an evaluation that must be of so many test points."""
+def read_evaluation(path: Path, shape: tuple[int, ...]) -> EvaluatedModel:
+    """Read an evaluation that must be of test points of this shape, [n, d]."""
     contents = read_hdf5(path, "an evaluation", REMEDY)
     try:
         evaluated = EvaluatedModel(contents.record, **contents.arrays)
@@ -36,9 +36,11 @@ def read_evaluation(path: Path, points: int) -> EvaluatedModel:
         raise DkefError(f"{path} is not an evaluation ({one_line(error)}); {REMEDY}") from None
     if missing := [key for key in ("status", "normalised") if key not in contents.record]:
         raise DkefError(f"{path} is not an evaluation (its record has no {missing[0]}); {REMEDY}")
+    if not isinstance(digest := contents.record.get("config_digest"), str | None):
+        raise DkefError(f"{path} is not an evaluation (its config_digest is {one_line(repr(digest))}); {REMEDY}")
     for name, array in contents.arrays.items():
-        if array.ndim != (1 if name.endswith("log_density") else 2):
-            raise DkefError(f"{path} is not an evaluation ({name} has the shape {array.shape}); {REMEDY}")
-        if len(array) != points:
-            raise DkefError(f"{path}: {name} has {len(array)} rows for {points} test points; evaluate again")
+        if array.shape != (shape[:1] if name.endswith("log_density") else shape):
+            raise DkefError(
+                f"{path}: {name} has the shape {array.shape} for test points of the shape {shape}; {REMEDY}"
+            )
     return evaluated

@@ -2,14 +2,16 @@
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from dkef.errors import DkefError
 from dkef.evaluation import EvaluatedModel
+from dkef.files import read_json
 from dkef.metrics import (
     METRICS,
     Estimate,
@@ -23,6 +25,7 @@ from dkef.models.protocol import Array
 from dkef.settings import Comparison
 from dkef.stein import compare_fssd, draw_locations, fssd, ksd, median_distance
 from dkef.streams import rng_for
+from dkef.typed import of_record
 
 
 class UnavailableError(DkefError):
@@ -61,6 +64,22 @@ class Yardstick:
 
 
 @dataclass(frozen=True)
+class Normaliser:
+    """What the metrics take from log_z.json: numbers, or the reason why there are none."""
+
+    log_z: float | None
+    status: str
+    log_z_stderr: float | None = None
+    log_z_bias_bound: float | None = None
+    bound_condition: str = "log_z.json has no bound"
+    config_digest: str | None = None
+
+
+def read_normaliser(path: Path) -> Normaliser:
+    return of_record(Normaliser, read_json(path), path, "delete it and run normalise again")
+
+
+@dataclass(frozen=True)
 class Judge:
     """Measures one model; every method either returns an estimate or raises the reason why it cannot."""
 
@@ -70,7 +89,7 @@ class Judge:
     yardstick: Yardstick
     settings: Comparison
     log_det: float = 0.0  # log |det W| of the whitening
-    normaliser: Mapping[str, Any] | None = None  # log_z.json
+    normaliser: Normaliser | None = None
     threads: int = 1
 
     def outcomes(self) -> list[Outcome]:
@@ -124,20 +143,24 @@ class Judge:
         return truth
 
     def _log_z(self) -> Estimate:
-        return self._normaliser_says("log_z", "log_z_stderr", "status")
+        found = self._found_normaliser()
+        return self._said(found.log_z, found.log_z_stderr, found.status, found.status)
 
     def _bias_bound(self) -> Estimate:
-        return self._normaliser_says("log_z_bias_bound", None, "bound_condition")
+        found = self._found_normaliser()
+        return self._said(found.log_z_bias_bound, None, found.status, found.bound_condition)
 
-    def _normaliser_says(self, key: str, stderr_key: str | None, reason_key: str) -> Estimate:
-        """A number of log_z.json with the normaliser's own verdict; where there is none, the reason it gives."""
+    def _found_normaliser(self) -> Normaliser:
         if self.normaliser is None:
             raise UnavailableError("undefined: no log Z was given")
-        number = self.normaliser.get(key)
+        return self.normaliser
+
+    @staticmethod
+    def _said(number: float | None, stderr: float | None, status: str, reason: str) -> Estimate:
+        """A number of log_z.json with the normaliser's own verdict; where there is none, the reason it gives."""
         if number is None or not math.isfinite(number):
-            raise UnavailableError(f"undefined: {self.normaliser.get(reason_key, f'{key} is {number}')}")
-        stderr = self.normaliser.get(stderr_key) if stderr_key else None
-        return Estimate(float(number), None if stderr is None else float(stderr), str(self.normaliser["status"]))
+            raise UnavailableError(f"undefined: {reason}")
+        return Estimate(number, stderr, status)
 
     def _fssd(self) -> Estimate:
         found = fssd(self.yardstick.x, self.model.score, *self._kernel(), self.settings.block_rows)

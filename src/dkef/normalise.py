@@ -54,9 +54,8 @@ def workflow_run(args: argparse.Namespace) -> ChunkRun:
     """The run of a workflow's job, from its canonical configuration and the proposal that the pilot left."""
     config = json.loads(args.config)
     parameters = read_parameters(load_own_model(args.model), args.model)
-    return ChunkRun(
-        parameters, settings_of(config), name_of(config), args.threads, log, read_proposal(args.proposal)
-    )  # fmt: skip
+    proposal = read_proposal(args.proposal, parameters)
+    return ChunkRun(parameters, settings_of(config), name_of(config), args.threads, log, proposal)
 
 
 def training_rows(path: Path | None) -> Array | None:

@@ -92,7 +92,7 @@ def main() -> None:
     yardstick = Yardstick.draw(x, dataset, seed, replace(settings, fssd_locations=max(grid.counts)))
     table: list[dict[str, Any]] = []
     for name, path in zip(models, args.evaluations, strict=True):
-        model = read_evaluation(path, len(x))
+        model = read_evaluation(path, x.shape)
         with threadpool_limits(1, user_api="blas"):
             rows = list(measure(model, yardstick, grid, args.threads))
         log.info("%s, %s, seed %d: %s", dataset, name, seed, rows[0]["status"])

@@ -1,4 +1,4 @@
-"""Target `hdf5`: models, splits, evaluations, grids and checkpoints, with damaged bytes or forged parts."""
+"""Target `hdf5`: models, splits, evaluations, grids, proposals and checkpoints, with damaged bytes or forged parts."""
 
 import functools
 import json
@@ -14,14 +14,17 @@ from hypothesis import strategies as st
 
 from dkef.data.splits import read_provenance, read_splits, write_splits
 from dkef.evaluate import write_evaluation
-from dkef.evaluation import read_evaluation
+from dkef.evaluation import EvaluatedModel, read_evaluation
 from dkef.figures.inputs import read_grid, read_split
 from dkef.grid import write_grid
 from dkef.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
+from dkef.judge import Judge, Yardstick
 from dkef.models.gaussian import GaussianModel
 from dkef.models.kef import KefModel
 from dkef.models.protocol import Array, Fit
 from dkef.models.storage import load_model, load_own_model, write_model
+from dkef.normaliser.proposals import Proposal, read_proposal, weights_of, write_proposal
+from dkef.settings import Comparison
 from dkef.streams import rng_for
 from dkef.training import kef_progress, likelihood_progress
 from tests.data.test_splits import made_up
@@ -32,6 +35,15 @@ from tests.models.test_mixture import two_gaussians
 from tests.normaliser.examples import random_kef
 
 POINTS = 8
+MODEL = random_kef(m=5, widths=(3, 3))
+COVER: dict[str, Array] = {
+    "weights": np.array([0.2, 0.3, 0.5]), "centres": np.arange(6.0).reshape(3, 2), "shape": np.array([0, 1, 1]),
+    "factors": np.array([[[1.0, 0.0], [0.5, 2.0]], [[0.5, 0.0], [0.0, 0.5]]]), "q0_share": np.asarray(0.1),
+}  # fmt: skip
+SCHEDULE: dict[str, Array] = {
+    "b": np.array([0.0, 0.3, 1.0]), "step": np.full(3, 0.2), "metric": np.array([[1.0, 0.0], [0.5, 1.0]]),
+    "steps": np.asarray(1), "leapfrog": np.asarray(2),
+}  # fmt: skip
 
 
 def _write_seeds(folder: Path) -> None:
@@ -39,7 +51,7 @@ def _write_seeds(folder: Path) -> None:
     rows = curve(20)
     models = {
         "gaussian": GaussianModel.fit(x),
-        "kef": KefModel(random_kef(m=5, widths=(3, 3))),
+        "kef": KefModel(MODEL),
         "maf": flow_example("maf", 2),
         "nvp": flow_example("real_nvp", 3),
         "mixture": two_gaussians(),
@@ -52,6 +64,8 @@ def _write_seeds(folder: Path) -> None:
     write_evaluation(folder / "evaluation.h5", evaluated, {"status": "ok", "normalised": True, "config_digest": "abc"})
     facts = {"dataset": "ring", "model": "gaussian", "seed": 0, "log_z": 0.1, "masses": {"a": 0.5}}
     write_grid(folder / "grid.h5", {"axis": np.arange(5.0), "log_density": np.ones((5, 5))}, facts)
+    for kind, arrays in (("q0", {}), ("mixture", COVER), ("annealed", COVER | SCHEDULE)):
+        write_proposal(folder / f"proposal-{kind}.h5", Proposal(kind, dict(arrays)))
     start = kef_progress.Progress.start(x[:, 0], 200)
     kef_progress.write_progress(folder / "kef.h5", replace(start, trace=[{"loss": 1.0}] * 3), "fuzz")
     steps = likelihood_progress.Progress.start(x[:, 0], 20).observe(0.5, -1.0)
@@ -93,6 +107,8 @@ def forged(draw: Any, whole: bytes) -> bytes:
         contents = read_hdf5(path, "a seed", "")
         arrays: dict[str, Array | None] = dict(contents.arrays)
         for _ in range(draw(st.integers(0, 2))):
+            if not arrays:
+                break
             victim = draw(st.sampled_from(sorted(arrays)))
             if (array := arrays[victim]) is not None:
                 arrays[victim] = _changed_array(array, draw(FRACTION), draw(st.integers(0, 13)))
@@ -155,6 +171,16 @@ def cases(draw: Any) -> tuple[str, bytes]:
     return kind, draw(edited(whole, BINARY))
 
 
+@functools.cache
+def _yardstick() -> Yardstick:
+    return Yardstick.draw(rng_for("fuzz", "points").normal(size=(POINTS, 2)), "fuzz", 0, Comparison())
+
+
+def _judge(model: EvaluatedModel) -> None:
+    with np.errstate(all="ignore"):
+        Judge("fuzzed", model, model, _yardstick(), Comparison()).outcomes()
+
+
 def read(kind: str, data: bytes, folder: Path) -> None:
     path = folder / "set" / "model" / "seed0" / "seed0.h5"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -167,7 +193,9 @@ def read(kind: str, data: bytes, folder: Path) -> None:
         read_split(path)
         json.dumps(read_provenance(path))
     elif kind == "evaluation":
-        read_evaluation(path, POINTS)
+        _judge(read_evaluation(path, (POINTS, 2)))
+    elif kind.startswith("proposal"):
+        weights_of(read_proposal(path, MODEL), MODEL, ("fuzz",)).log_r("z", 0, 4)
     elif kind == "grid":
         read_grid(path)
     elif kind == "kef":

@@ -1,28 +1,48 @@
 """Target `records`: JSON records and CSV tables that one stage leaves for the next."""
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
+from dkef import agreement
+from dkef.agreement import AGREEMENT_COLUMNS, agreement_rows
 from dkef.claims import COLUMNS as CLAIM_COLUMNS
-from dkef.figures.inputs import read_metrics, read_sensitivity, read_summary, read_trace
+from dkef.figures.inputs import (
+    read_agreement,
+    read_metrics,
+    read_proposals,
+    read_sensitivity,
+    read_summary,
+    read_trace,
+)
 from dkef.files import record_digest
-from dkef.metrics import COLUMNS, SENSITIVITY_COLUMNS
+from dkef.judge import read_normaliser
+from dkef.metrics import COLUMNS, PROPOSAL_COLUMNS, SENSITIVITY_COLUMNS
 from dkef.models.storage import read_log_z
 from dkef.pages import read_benchmark
 from dkef.published import PUBLISHED_COLUMNS, read_published
+from dkef.settings import Comparison
 from dkef.summarise import SUMMARY_COLUMNS, gather, paired_rows, summary_rows
 from dkef.tables import read_table
+from tests.fuzz import log_z_parts
 from tests.fuzz.mutations import TEXT, changed_tree, edited
 
+FACTOR = Comparison().fssd_bandwidth_factor
 METRIC_ROWS = [
     "ring,gaussian,0,log_likelihood,-2.5,0.1,ok,abc,v1",
     "ring,gaussian,0,score_loss,-1.25,0.1,ok,abc,v1",
     "ring,dkef,0,log_likelihood,-2.25,0.2,untrusted: few samples,abc,v1",
     "ring,dkef,0,fssd_p_value,,,undefined: the model is its own reference,abc,v1",
 ]
+ORDER_ROWS = [
+    f"ring,{model},0,{statistic},{FACTOR},{count},{value},0.1,ok,abc,v1"
+    for value, model in enumerate(("gaussian", "dkef", "made"))
+    for statistic, count in (("fssd2", Comparison().fssd_locations), ("ksd2", ""))
+]
+PROPOSAL_ROWS = [f"ring,dkef,0,{kind}," + ",".join("1" * 9) + ",ok,abc,v1" for kind in ("q0", "mixture")]
 PUBLISHED = "paper,Fig. 1,yes,redwine,dkef,log_likelihood,-12.5,0.1,read off"
 BENCHMARK = {"s": 1.5, "h:m:s": "0:00:01", "max_rss": 120.5, "mean_load": 0.9, "cpu_time": 1.1}
 LOG_Z = {"log_z": 1.5, "log_z_stderr": 0.1, "log_z_bias_bound": None, "status": "ok", "samples": 100}
@@ -39,29 +59,38 @@ TABLES = {
     "summary": _csv(SUMMARY_COLUMNS, "ring,gaussian,score_loss," + ",".join("1" * (len(SUMMARY_COLUMNS) - 3))),
     "published": _csv(PUBLISHED_COLUMNS, PUBLISHED),
     "claims": _csv(CLAIM_COLUMNS, ",".join("x" * len(CLAIM_COLUMNS))),
+    "agreement": _csv(AGREEMENT_COLUMNS, "ring,0,1.0,100,4,dkef,dkef,0.5,,1.0,ok"),
+    "orders": _csv(SENSITIVITY_COLUMNS, *ORDER_ROWS),
+    "proposals": _csv(PROPOSAL_COLUMNS, *PROPOSAL_ROWS),
     "trace": _csv(("iteration", "loss"), "1,0.5", "2,0.25"),
 }
 TREES: dict[str, dict[str, Any]] = {"log_z": LOG_Z, "benchmark": BENCHMARK}
 
 
+@functools.cache
+def _trees() -> dict[str, dict[str, Any]]:
+    return TREES | log_z_parts.whole_records()
+
+
 def _json(record: Any, sealed: bool) -> bytes:
     if sealed and isinstance(record, dict):
         record = record | {"sha256": record_digest(record)}
-    return json.dumps(record, indent=2).encode()
+    return json.dumps(record).encode()  # on one line, as a benchmark has to be
 
 
 def whole_files() -> list[tuple[str, bytes]]:
-    return [*TABLES.items(), *((kind, _json(tree, sealed=True)) for kind, tree in TREES.items())]
+    return [*TABLES.items(), *((kind, _json(tree, sealed=True)) for kind, tree in _trees().items())]
 
 
 @st.composite
 def cases(draw: Any) -> tuple[str, bytes]:
-    kind = draw(st.sampled_from([*TABLES, *TREES, *TREES]))
+    trees = _trees()
+    kind = draw(st.sampled_from([*TABLES, *trees, *trees]))
     if kind in TABLES:
         return kind, draw(edited(TABLES[kind], TEXT))
     if draw(st.booleans()):
-        return kind, _json(draw(changed_tree(TREES[kind])), sealed=draw(st.booleans()))
-    return kind, draw(edited(_json(TREES[kind], sealed=draw(st.booleans())), TEXT))
+        return kind, _json(draw(changed_tree(trees[kind])), sealed=draw(st.booleans()))
+    return kind, draw(edited(_json(trees[kind], sealed=draw(st.booleans())), TEXT))
 
 
 def read(kind: str, data: bytes, folder: Path) -> None:
@@ -70,6 +99,13 @@ def read(kind: str, data: bytes, folder: Path) -> None:
     path.write_bytes(data)
     if kind == "log_z":
         read_log_z(path)
+        read_normaliser(path)
+    elif kind in log_z_parts.KINDS:
+        log_z_parts.read(kind, data, path.parent)
+    elif kind == "proposals":
+        read_proposals([path, path])
+    elif kind == "orders":
+        list(agreement_rows(agreement.gather([path]), Comparison()))
     elif kind == "benchmark":
         read_benchmark(path)
     elif kind == "cell":
@@ -81,6 +117,6 @@ def read(kind: str, data: bytes, folder: Path) -> None:
     else:
         readers = {
             "metrics": read_metrics, "sensitivity": read_sensitivity, "summary": read_summary, "trace": read_trace,
-            "published": read_published,
+            "published": read_published, "agreement": read_agreement,
         }  # fmt: skip
         readers[kind](path)

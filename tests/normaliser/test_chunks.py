@@ -140,3 +140,45 @@ def test_settings_round_samples_up_to_whole_chunks():
 
 def test_time_left_reads_like_a_clock():
     assert clock(3 * 3600 + 7 * 60 + 5.4) == "3:07:05"
+
+
+HALF = {"count": 500, "log_mean": 0.0, "log_m2": 1.0, "log_max": 1.0, "largest": [1.0, 0.5]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"halves": None}, "halves is None; allowed is a list"),
+        ({"halves": [HALF]}, "does not hold two halves of 1000 samples"),
+        ({"halves": [HALF, HALF | {"count": 400}]}, "does not hold two halves of 1000 samples"),
+        ({"halves": [HALF, {"count": 500}]}, "log_mean is missing"),
+        ({"halves": [HALF, HALF | {"count": -500}]}, "their number is -500"),
+        ({"halves": [HALF, HALF | {"log_mean": "high"}]}, "log_mean is 'high'; allowed is a number"),
+        ({"halves": [HALF, HALF | {"log_mean": 10**400}]}, "allowed is a number that floating point can hold"),
+        ({"halves": [HALF, HALF | {"log_mean": 1e300}]}, "a logarithm is not finite or beyond all use"),
+        ({"halves": [HALF, HALF | {"log_max": 800.0}]}, "below the mean or above the sum"),
+        ({"halves": [HALF, HALF | {"log_m2": 900.0}]}, "spread more than the largest"),
+        ({"halves": [HALF, HALF | {"largest": [0.5, 1.0]}]}, "not in descending order"),
+        ({"chunk": "one"}, "chunk is 'one'; allowed is a whole number"),
+    ],
+)
+def test_forged_moments_are_refused_with_a_sentence(tmp_path, changes, message):
+    run = CountingRun(replace(SETTINGS, chunk_samples=1000))
+    run.in_folder(tmp_path)
+    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    edit(files["z"][2], **changes)
+    with pytest.raises(DkefError, match=message):
+        run.merge(tmp_path / "pilot.json", files)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"rho": None}, "rho is None"), ({"rho": 1e-20}, "rho is 1e-20"), ({"log_s": []}, r"log_s is \[\]")],
+)
+def test_a_forged_pilot_is_refused_with_a_sentence(tmp_path, changes, message):
+    run = CountingRun()
+    run.in_folder(tmp_path)
+    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    edit(tmp_path / "pilot.json", **changes)
+    with pytest.raises(DkefError, match=rf"pilot\.json: {message}; .*delete it"):
+        run.merge(tmp_path / "pilot.json", files)

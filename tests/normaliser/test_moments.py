@@ -72,7 +72,7 @@ def test_one_dominant_weight_is_seen_as_such():
 def test_records_survive_json_exactly():
     _, parts = some_parts()
     for moments in (*parts, Moments.of_weights(np.zeros(3))):
-        assert Moments.of_record(json.loads(json.dumps(moments.record(), allow_nan=False))) == moments
+        assert Moments.of_record(json.loads(json.dumps(moments.record(), allow_nan=False)), "a test") == moments
 
 
 def test_nothing_cannot_be_merged():

@@ -57,4 +57,4 @@ def test_merged_moments_keep_the_largest_of_all_parts():
     log_r = np.random.default_rng(3).normal(0, 2, 5000)
     parts = [Moments.of_weights(part) for part in np.array_split(log_r, 7)]
     assert Moments.merge(parts).largest == Moments.of_weights(log_r).largest == tuple(np.sort(log_r)[::-1][: TAIL + 1])
-    assert Moments.of_record(Moments.merge(parts).record()) == Moments.merge(parts)
+    assert Moments.of_record(Moments.merge(parts).record(), "a test") == Moments.merge(parts)

@@ -21,7 +21,15 @@ from dkef.normaliser.cover import Cover
 from dkef.normaliser.estimate import estimate, run_pilot
 from dkef.normaliser.mixture import Mixture, MixtureWeights
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals import Q0, fit_proposal, kept_proposal, read_proposal, weights_of, write_proposal
+from dkef.normaliser.proposals import (
+    Q0,
+    Proposal,
+    fit_proposal,
+    kept_proposal,
+    read_proposal,
+    weights_of,
+    write_proposal,
+)
 from dkef.normaliser.settings import Annealing, CoverSettings, Normaliser
 from tests.normaliser.examples import log_moment, random_kef
 
@@ -114,7 +122,7 @@ def test_a_proposal_comes_back_from_its_file_and_gives_the_same_weights(kind, tm
     parameters = random_kef()
     proposal = fit_proposal(kind, parameters, rows_for(parameters), SETTINGS, ("file",))
     write_proposal(tmp_path / "p.h5", proposal)
-    again = read_proposal(tmp_path / "p.h5")
+    again = read_proposal(tmp_path / "p.h5", parameters)
     assert again.digest == proposal.digest
     one, two = (weights_of(p, parameters, ("file",)).log_r("z", 1, 300) for p in (proposal, again))
     np.testing.assert_array_equal(one, two)
@@ -335,3 +343,43 @@ def test_chains_measure_their_steps_by_the_mean_precision():
     cover = Cover(np.array([0.75, 0.25]), np.zeros((2, 2)), np.arange(2), np.linalg.cholesky(covariances))
     expected = rotation @ np.diag([16 / 7, 9 / 7]) @ rotation.T
     np.testing.assert_allclose(tight_covariance(cover), expected, rtol=1e-12)
+
+
+# Files of proposals that no fit has written
+
+COVER_ARRAYS = {
+    "weights": np.array([0.5, 0.5]), "centres": np.zeros((2, 2)), "shape": np.array([0, 0]),
+    "factors": np.eye(2)[None], "q0_share": np.asarray(0.1),
+}  # fmt: skip
+ANNEALED_ARRAYS = COVER_ARRAYS | {
+    "b": np.array([0.0, 0.5, 1.0]), "step": np.ones(3), "metric": np.eye(2), "steps": np.asarray(1),
+    "leapfrog": np.asarray(2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "arrays", "fault"),
+    [
+        ("mixture", {}, "no array centres"),
+        ("magic", {}, "kind is 'magic'"),
+        ("q0", COVER_ARRAYS, "an extra array centres"),
+        ("mixture", COVER_ARRAYS | {"weights": np.array([0.5, 0.6])}, "weights are not positive numbers that add to 1"),
+        ("mixture", COVER_ARRAYS | {"weights": np.array([0.5, np.nan])}, "weights are not all finite"),
+        ("mixture", COVER_ARRAYS | {"weights": np.ones(1)}, "centres have the shape"),
+        ("mixture", COVER_ARRAYS | {"centres": np.zeros((2, 3))}, r"the shape \(2, 3\), which does not fit"),
+        ("mixture", COVER_ARRAYS | {"shape": np.array([0, 1])}, "shape are not numbers from 0 to 0"),
+        ("mixture", COVER_ARRAYS | {"shape": np.zeros(2)}, "shape are float64, not int64"),
+        ("mixture", COVER_ARRAYS | {"factors": np.ones((1, 2, 2))}, "factors are not lower triangular"),
+        ("mixture", COVER_ARRAYS | {"factors": np.zeros((1, 2, 2))}, "factors are not lower triangular"),
+        ("mixture", COVER_ARRAYS | {"q0_share": np.asarray(1.0)}, "q0_share are not between 0 and 1"),
+        ("annealed", COVER_ARRAYS, "no array b"),
+        ("annealed", ANNEALED_ARRAYS | {"b": np.array([0.0, 0.5, 0.9])}, "b are not rising from 0 to 1"),
+        ("annealed", ANNEALED_ARRAYS | {"b": np.array([0.0, 1.5, 1.0])}, "b are not rising from 0 to 1"),
+        ("annealed", ANNEALED_ARRAYS | {"steps": np.asarray(0)}, "steps are not at least 1"),
+        ("annealed", ANNEALED_ARRAYS | {"metric": np.zeros((2, 2))}, "metric are not lower triangular"),
+    ],
+)
+def test_a_forged_proposal_is_refused_with_what_is_wrong_in_it(tmp_path, kind, arrays, fault):
+    write_proposal(tmp_path / "p.h5", Proposal(kind, arrays))
+    with pytest.raises(DkefError, match=rf"p\.h5 is not a proposal of the normalise stage \(it.*{fault}.*; delete it"):
+        read_proposal(tmp_path / "p.h5", random_kef())

@@ -114,7 +114,7 @@ class CheapestRun:
         if not (record_file.exists() and identity.items() <= read_json(record_file).items()):
             halves = weights.moments("choice", 0, identity["count"], self.threads)
             write_json(record_file, identity | Moments.merge(halves).record())
-        moments = Moments.of_record(read_json(record_file))
+        moments = Moments.of_record(read_json(record_file), record_file)
         self.log.info(
             "%s: log Z %.4f +- %.2g, effective sample size %.4g of %.4g%s", kind, moments.log_mean, moments.stderr,
             moments.effective_sample_size, moments.count, "".join(f"; {doubt}" for doubt in own_doubts(moments)),

@@ -3,15 +3,14 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from dkef.dependencies import sources_digest
 from dkef.errors import DkefError, one_line
-from dkef.files import read_json, write_json
+from dkef.files import AGAIN, read_json, write_json
 from dkef.models.kef_parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
 from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, own_doubts, run_pilot
@@ -19,6 +18,7 @@ from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals import Q0, STAGE, Name, Proposal, parameters_digest, weights_of
 from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES, Halves
+from dkef.typed import of_record, require
 
 _REPORT_SECONDS = 20.0
 _NO_OTHERS: Mapping[str, Moments] = MappingProxyType({})
@@ -65,14 +65,16 @@ def _rounds(most: int, tolerance: float | None) -> Iterator[int]:
     yield most
 
 
-@contextmanager
-def _whole_record(path: Path) -> Iterator[None]:
-    """One sentence for a record that lacks what it should hold."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError) as error:
-        reason = f"{type(error).__name__}: {one_line(error)}"
-        raise DkefError(f"{path} is not a whole record ({reason}); delete it and compute it again") from None
+@dataclass(frozen=True)
+class _ChunkRecord:
+    """What a chunk file holds beside its identity."""
+
+    chunk: int
+    count: int
+    halves: list[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        require(self.chunk >= 0, "chunk", self.chunk, ">= 0")
 
 
 class ChunkRun:
@@ -176,17 +178,16 @@ class ChunkRun:
     def _read_pilot(self, path: Path) -> Pilot:
         record = read_json(path)
         self._check(path, record, self.identity)
-        with _whole_record(path):
-            return Pilot(record["log_a"], record["log_s"], record["rho"])
+        if "log_a" not in record:  # None is an answer, silence is not
+            raise DkefError(f"{path}: log_a is missing; {AGAIN}")
+        return of_record(Pilot, record, path, AGAIN)
 
     def _merge_stage(self, stage: str, paths: Iterable[Path]) -> Halves:
         records = {}
         for path in paths:
             record = read_json(path)
             self._check(path, record, self.identity | {"stage": stage, "count": self.settings.chunk_samples})
-            with _whole_record(path):
-                number = int(record["chunk"])
-                first, second = map(Moments.of_record, record["halves"])
+            number, (first, second) = self._read_halves(path, record)
             if number in records:
                 raise DkefError(f"{path} holds {stage} chunk {number} a second time; give every chunk once")
             records[number] = first, second
@@ -194,7 +195,17 @@ class ChunkRun:
             raise DkefError(f"{stage}: chunks {sorted(records)} have gaps; compute the missing ones")
         return merge_halves([records[k] for k in sorted(records)])
 
+    def _read_halves(self, path: Path, record: dict[str, Any]) -> tuple[int, Halves]:
+        """The number of a chunk and its moments, which must be of all its samples."""
+        chunk = of_record(_ChunkRecord, record, path, AGAIN)
+        halves = [Moments.of_record(half, path) for half in chunk.halves]
+        # A single sample stands for both halves.
+        if len(halves) != 2 or sum(half.count for half in halves) != max(2, chunk.count):
+            raise DkefError(f"{path} does not hold two halves of {chunk.count} samples; {AGAIN}")
+        return chunk.chunk, (halves[0], halves[1])
+
     def _check(self, path: Path, record: dict[str, Any], identity: dict[str, Any]) -> None:
         for key, wanted in identity.items():
             if record.get(key) != wanted:
-                raise DkefError(f"{path} has {key} {record.get(key)!r}, not {wanted!r}; delete it and compute it again")
+                found = one_line(repr(record.get(key)))
+                raise DkefError(f"{path} has {key} {found}, not {wanted!r}; {AGAIN}")

@@ -12,7 +12,9 @@ from dkef.normaliser.bias_bound import BoundError, bias_bound, hoeffding_upper
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES, Halves, Weights
+from dkef.typed import require
 
+LEAST_RHO = 1e-9  # Hoeffding's inequality allows no less for any number of samples that can be drawn
 TIE_MARGIN = 0.001  # log s lies this much below the percentile, so that ties do not count as "below"
 
 # An estimate that few samples carry is too small and looks too sure of itself. These limits are conventions.
@@ -32,6 +34,11 @@ class Pilot:
     log_a: float | None
     log_s: float
     rho: float
+
+    def __post_init__(self) -> None:
+        for key, found in (("log_a", self.log_a), ("log_s", self.log_s)):
+            require(found is None or math.isfinite(found), key, found, "a finite number")
+        require(LEAST_RHO <= self.rho < math.inf, "rho", self.rho, f"a number of at least {LEAST_RHO}")
 
 
 @dataclass(frozen=True)

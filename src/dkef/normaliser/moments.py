@@ -4,6 +4,7 @@ Sums of squares are kept about the mean, so that no difference of large numbers 
 math.fsum, so that the order of the parts does not matter at all and their grouping only in the last bit.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,8 +13,13 @@ from typing import Any, Self
 import numpy as np
 
 from dkef.errors import DkefError
+from dkef.files import AGAIN
 from dkef.models.protocol import Array
 from dkef.normaliser.pareto import TAIL, tail_index, tail_size
+from dkef.typed import of_record
+
+MOST_WEIGHTS = 10**18
+LARGEST_LOG = 1e15  # the rounding of larger logarithms is itself more than a nat
 
 
 def log(x: float) -> float:
@@ -112,10 +118,30 @@ class Moments:
         }
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Self:
-        log_m2 = record["log_m2"]
-        log_m2 = -math.inf if log_m2 is None else log_m2
-        return cls(record["count"], record["log_mean"], log_m2, record["log_max"], tuple(record["largest"]))
+    def of_record(cls, record: Mapping[str, Any], where: object) -> Self:
+        """Moments as a file `where` has them; one sentence where no weights have such moments."""
+        if isinstance(record, Mapping) and record.get("log_m2", 0) is None:
+            record = {**record, "log_m2": -math.inf}
+        moments = of_record(cls, record, where, AGAIN)
+        if (fault := moments.fault()) is not None:
+            raise DkefError(f"{where} holds the moments of no weights: {fault}; {AGAIN}")
+        return moments
+
+    def fault(self) -> str | None:
+        """What shows that these are not moments of weights; beyond it, the figures derived from them overflow."""
+        logs = [self.log_mean, self.log_max, *self.largest, *([] if self.log_m2 == -math.inf else [self.log_m2])]
+        if not 1 <= self.count <= MOST_WEIGHTS:
+            return f"their number is {self.count}"
+        if not all(abs(value) <= LARGEST_LOG for value in logs):  # NaN is neither more nor less
+            return "a logarithm is not finite or beyond all use"
+        rounding = 1e-6 + 1e-15 * abs(self.log_max)
+        log_count = math.log(self.count)
+        if not self.log_mean - rounding <= self.log_max <= self.log_mean + log_count + rounding:
+            return "the largest one is below the mean or above the sum"
+        if self.log_m2 > 2 * self.log_max + log_count + 2 * rounding:
+            return "they spread more than the largest one allows"
+        falling = all(a >= b for a, b in itertools.pairwise((self.log_max, *self.largest)))
+        return None if falling and len(self.largest) <= self.count else "the largest ones are not in descending order"
 
 
 def _largest(log_r: Array) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dkef.dependencies import sources_digest
-from dkef.errors import DkefError
+from dkef.errors import DkefError, one_line
 from dkef.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.models.kef_parameters import KefParameters
 from dkef.models.protocol import Array
@@ -22,11 +22,13 @@ from dkef.normaliser.annealing import AnnealedWeights, Schedule, tune
 from dkef.normaliser.cover import Cover
 from dkef.normaliser.cover_fit import fit_cover
 from dkef.normaliser.mixture import Mixture, MixtureWeights
+from dkef.normaliser.proposal_checks import fault_of
 from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import Q0Weights, Weights
 from dkef.provenance import array_digest, canonical, config_digest
 from dkef.typed import plain
 
+WHAT, REMEDY = "a proposal of the normalise stage", "delete it and run the pilot again"
 Name = tuple[str | int, ...]
 STAGE = "dkef.normalise"  # an edit of the code behind it, and every finished part is to be made again
 
@@ -104,7 +106,7 @@ def kept_proposal(
         "settings": [plain(section) for section in reads.get(kind, [])], "code": sources_digest(STAGE),
     } | ({} if rows is None else {"rows": array_digest(rows)})  # fmt: skip
     if file.exists() and wanted.items() <= _contents(file).record.items():
-        return read_proposal(file)
+        return read_proposal(file, parameters)
     proposal = fit_proposal(kind, parameters, rows, settings, name, report, mixture)
     write_proposal(file, proposal, wanted)
     return proposal
@@ -131,10 +133,14 @@ def write_proposal(path: Path, proposal: Proposal, record: Mapping[str, Any] = M
     )
 
 
-def read_proposal(path: Path) -> Proposal:
+def read_proposal(path: Path, parameters: KefParameters) -> Proposal:
+    """The proposal in a file, if a model of this dimension can be sampled by it."""
     contents = _contents(path)
-    return Proposal(str(contents.record.get("kind")), contents.below("arrays"))
+    proposal = Proposal(one_line(contents.record.get("kind")), contents.below("arrays"))
+    if (fault := fault_of(proposal.kind, proposal.arrays, parameters.z.shape[1])) is not None:
+        raise DkefError(f"{path} is not {WHAT} ({fault}); {REMEDY}")
+    return proposal
 
 
 def _contents(path: Path) -> Contents:
-    return read_hdf5(path, "a proposal of the normalise stage", "delete it and run the pilot again")
+    return read_hdf5(path, WHAT, REMEDY)

@@ -1,5 +1,6 @@
 """What the fuzzers found (tests/fuzz): each is refused with one sentence that names the file."""
 
+import argparse
 import io
 import struct
 import zipfile
@@ -12,17 +13,18 @@ import pytest
 
 from dkef import agreement
 from dkef.agreement import agreement_rows
+from dkef.claims import COLUMNS as CLAIM_COLUMNS
 from dkef.config import compose_cell
 from dkef.data.archives import extract
 from dkef.data.catalogue import read_catalogue
 from dkef.data.download import UnavailableError
 from dkef.data.tables import Csv, Npy
 from dkef.errors import ConfigError, DkefError
-from dkef.figures.inputs import read_metrics, read_trace
+from dkef.figures.inputs import Request, read_metrics, read_trace
 from dkef.judge import read_normaliser
 from dkef.metrics import COLUMNS, SENSITIVITY_COLUMNS
 from dkef.models.storage import read_log_z
-from dkef.pages import read_benchmark
+from dkef.pages import claims_page, read_benchmark
 from dkef.plan import load_experiment
 from dkef.settings import Comparison
 from dkef.streams import rng_for
@@ -58,6 +60,10 @@ def orders(path: Path) -> Any:
     return list(agreement_rows(agreement.gather([path]), Comparison()))
 
 
+def verdicts(path: Path) -> Any:
+    return claims_page(Request("claims", "test", "", ()), argparse.Namespace(tables=[path]))
+
+
 CASES: list[tuple[Callable[[Path], Any], bytes]] = [
     (csv, b'a,b\rc\n1,2\n'),  # a line end of another system inside the header
     (csv, b"a,b\n1,x\n\xe5,2\n"),  # text for a number, and then bytes that are no text
@@ -86,6 +92,7 @@ CASES: list[tuple[Callable[[Path], Any], bytes]] = [
     (orders, SENSITIVITY + b"ring,dkef,0,fssd2,1.0,100,1,1,ok,a,b\nring,dkef,0,ksd2,1.0,,1,1,ok,a,b\n"
              b"ring,dkef,0,fssd2,2.0,100,1,1,ok,a,b\n"),  # no ksd2 to compare the last with
     (read_trace, b"a,b\n1,2\n3,4,5,6\n"),
+    (verdicts, ",".join(CLAIM_COLUMNS).encode() + b"\n" + b"x," * (len(CLAIM_COLUMNS) - 1) + b"x\n"),
     (read_benchmark, b"[1]"),
     (read_benchmark, b"\xff"),
     (read_benchmark, b"\n"),

@@ -13,10 +13,10 @@ from omegaconf import OmegaConf
 from dkef.claims import COLUMNS as CLAIM_COLUMNS
 from dkef.data.card import card
 from dkef.data.splits import read_splits
-from dkef.errors import DkefError, run_stage
+from dkef.errors import DkefError, one_line, run_stage
 from dkef.figures.inputs import Request, read_summary
 from dkef.figures.look import look_of, model_order
-from dkef.files import write_text
+from dkef.files import AGAIN, write_text
 from dkef.markup import Markup, code, heading, marked, number, page, paragraph, table
 from dkef.models.storage import read_record
 from dkef.provenance import canonical
@@ -71,6 +71,8 @@ def claims_page(request: Request, args: argparse.Namespace) -> list[Markup]:
     """Every statement with its verdict, the rule and the numbers."""
     claims = read_table(args.tables[0], CLAIM_COLUMNS)
     counts = Counter(claims["verdict"])
+    if unknown := sorted(counts.keys() - KINDS.keys()):
+        raise DkefError(f"{args.tables[0]} has the verdict {one_line(repr(unknown[0]))}, which is none; {AGAIN}")
     rows = []
     for _, row in claims.iterrows():
         verdict = marked(row["verdict"], KINDS[row["verdict"]])
@@ -188,7 +190,9 @@ def read_benchmark(path: Path) -> dict[str, float]:
         measured = dict(json.loads(path.read_text(encoding="utf-8").splitlines()[0]))
         return {name: float(measured[name]) for name in ("s", "max_rss") if isinstance(measured.get(name), int | float)}
     except (ValueError, TypeError, IndexError, OverflowError, RecursionError) as error:
-        raise DkefError(f"{path} is not what Snakemake measured ({error}); delete it and train again") from None
+        raise DkefError(
+            f"{path} is not what Snakemake measured ({one_line(error)}); delete it and train again"
+        ) from None
 
 
 PAGES: dict[str, tuple[str, Callable[[Request, argparse.Namespace], Iterable[Markup]]]] = {

@@ -1,5 +1,6 @@
 """Target `records`: JSON records and CSV tables that one stage leaves for the next."""
 
+import argparse
 import functools
 import json
 from pathlib import Path
@@ -11,6 +12,7 @@ from dkef import agreement
 from dkef.agreement import AGREEMENT_COLUMNS, agreement_rows
 from dkef.claims import COLUMNS as CLAIM_COLUMNS
 from dkef.figures.inputs import (
+    Request,
     read_agreement,
     read_metrics,
     read_proposals,
@@ -22,11 +24,11 @@ from dkef.files import record_digest
 from dkef.judge import read_normaliser
 from dkef.metrics import COLUMNS, PROPOSAL_COLUMNS, SENSITIVITY_COLUMNS
 from dkef.models.storage import read_log_z
-from dkef.pages import read_benchmark
+from dkef.pages import claims_page, read_benchmark
 from dkef.published import PUBLISHED_COLUMNS, read_published
 from dkef.settings import Comparison
+from dkef.statements.verdict import HELD
 from dkef.summarise import SUMMARY_COLUMNS, gather, paired_rows, summary_rows
-from dkef.tables import read_table
 from tests.fuzz import log_z_parts
 from tests.fuzz.mutations import TEXT, changed_tree, edited
 
@@ -43,6 +45,7 @@ ORDER_ROWS = [
     for statistic, count in (("fssd2", Comparison().fssd_locations), ("ksd2", ""))
 ]
 PROPOSAL_ROWS = [f"ring,dkef,0,{kind}," + ",".join("1" * 9) + ",ok,abc,v1" for kind in ("q0", "mixture")]
+REQUEST = Request("claims", "fuzz", "Fuzzed", ())
 PUBLISHED = "paper,Fig. 1,yes,redwine,dkef,log_likelihood,-12.5,0.1,read off"
 BENCHMARK = {"s": 1.5, "h:m:s": "0:00:01", "max_rss": 120.5, "mean_load": 0.9, "cpu_time": 1.1}
 LOG_Z = {"log_z": 1.5, "log_z_stderr": 0.1, "log_z_bias_bound": None, "status": "ok", "samples": 100}
@@ -58,7 +61,7 @@ TABLES = {
     "sensitivity": _csv(SENSITIVITY_COLUMNS, "ring,gaussian,0,fssd2,1.0,100,0.5,0.1,ok,abc,v1"),
     "summary": _csv(SUMMARY_COLUMNS, "ring,gaussian,score_loss," + ",".join("1" * (len(SUMMARY_COLUMNS) - 3))),
     "published": _csv(PUBLISHED_COLUMNS, PUBLISHED),
-    "claims": _csv(CLAIM_COLUMNS, ",".join("x" * len(CLAIM_COLUMNS))),
+    "claims": _csv(CLAIM_COLUMNS, ",".join(HELD if name == "verdict" else "x" for name in CLAIM_COLUMNS)),
     "agreement": _csv(AGREEMENT_COLUMNS, "ring,0,1.0,100,4,dkef,dkef,0.5,,1.0,ok"),
     "orders": _csv(SENSITIVITY_COLUMNS, *ORDER_ROWS),
     "proposals": _csv(PROPOSAL_COLUMNS, *PROPOSAL_ROWS),
@@ -113,7 +116,7 @@ def read(kind: str, data: bytes, folder: Path) -> None:
         list(summary_rows(table))
         list(paired_rows(table, {"ring": "dkef"}))
     elif kind == "claims":
-        read_table(path, CLAIM_COLUMNS)
+        claims_page(REQUEST, argparse.Namespace(tables=[path]))
     else:
         readers = {
             "metrics": read_metrics, "sensitivity": read_sensitivity, "summary": read_summary, "trace": read_trace,

@@ -192,7 +192,7 @@ def read_grid(path: Path) -> tuple[Key, Grid]:
     try:
         key = (str(facts["dataset"]), str(facts["model"]), int(facts["seed"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise DkefError(f"{path} is not a grid file ({error}); {remedy}") from None
+        raise DkefError(f"{path} is not a grid file ({one_line(error)}); {remedy}") from None
     return key, Grid(contents.arrays, facts)
 
 

@@ -20,7 +20,7 @@ from dkef.data.catalogue import RawFile
 from dkef.data.download import Patience, Progress
 from dkef.errors import DkefError
 from dkef.fetch import fetch_file, main
-from dkef.files import file_digest
+from dkef.files import file_digest, pid_space
 
 GOOD = b"a;b\n" + b"1;2\n" * 5000
 SHA = hashlib.sha256(GOOD).hexdigest()
@@ -204,6 +204,17 @@ def test_with_the_file_in_place_or_in_a_mirror_no_request_is_made(server: Server
     assert out.read_bytes() == GOOD
     fetch_file(entry(server, "/good"), out, [], IMPATIENT)
     assert not server.asked
+
+
+def test_what_a_killed_download_left_goes_even_where_the_file_came_by_hand(server: Server, tmp_path: Path) -> None:
+    out = tmp_path / NAME
+    out.parent.mkdir()
+    out.write_bytes(GOOD)
+    scratch = f".{out.name}.{2**22 + 1}@{pid_space()}.partial"  # no process of Linux has such a number
+    for left in (scratch, f"{scratch}.archive"):
+        out.with_name(left).write_bytes(GOOD[:99])
+    fetch_file(entry(server, "/good"), out, [], IMPATIENT)
+    assert files_below(tmp_path) == [NAME, f"{NAME}.sha256"]
 
 
 def test_a_wrong_file_in_a_mirror_or_in_place_is_an_error(server: Server, tmp_path: Path) -> None:

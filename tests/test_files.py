@@ -1,12 +1,30 @@
 """Files are whole or absent, and show when they are no longer what was written."""
 
 import json
+import os
 import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from dkef.errors import DkefError
-from dkef.files import note_of, read_json, require_noted, whole_file, write_json, write_noted, write_text
+from dkef.files import (
+    ABANDONED_SECONDS,
+    note_of,
+    pid_space,
+    read_json,
+    remove_abandoned,
+    require_noted,
+    whole_file,
+    write_json,
+    write_noted,
+    write_text,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_scratch_file(tmp_path):
@@ -22,6 +40,61 @@ def test_a_failed_write_leaves_the_old_file_and_no_scratch_file(tmp_path):
         write_half()
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
+
+
+@contextmanager
+def writing_process(target: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that has written half of a file and waits."""
+    program = (
+        "import sys, time; from pathlib import Path; from dkef.files import whole_file\n"
+        "with whole_file(Path(sys.argv[1])) as scratch:\n"
+        "    scratch.write_text('ne'); print('half way', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", program, str(target)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "half way\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_what_a_killed_process_left_of_a_file_goes_with_the_next_write(tmp_path):
+    target = tmp_path / "result[1].txt"  # brackets, which a pattern would read as something else
+    with writing_process(target) as process:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["ne"]
+    write_text(target, "new")
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_the_scratch_file_of_a_living_process_is_left_alone_however_old(tmp_path):
+    target = tmp_path / "result.txt"
+    with writing_process(target):
+        (scratch,) = tmp_path.iterdir()
+        os.utime(scratch, (0, 0))
+        write_text(target, "new")
+        assert sorted(tmp_path.iterdir()) == sorted([scratch, target])
+
+
+def test_scratch_files_of_other_machines_and_containers_get_a_day(tmp_path):
+    dead = 2**22 + 1  # above any process number of Linux
+    for age, left in ((ABANDONED_SECONDS / 2, 1), (ABANDONED_SECONDS * 2, 0)):
+        foreign = tmp_path / f".result.txt.{dead}@elsewhere.{pid_space()}.partial"
+        foreign.write_text("ne")
+        moment = foreign.stat().st_mtime - age
+        os.utime(foreign, (moment, moment))
+        remove_abandoned(tmp_path, "result.txt")
+        assert len(list(tmp_path.iterdir())) == left
+
+
+def test_an_archive_beside_the_scratch_file_of_a_killed_process_is_removed_with_it(tmp_path):
+    (tmp_path / f".table.csv.{2**22 + 1}@{pid_space()}.partial.archive").write_text("half")
+    (tmp_path / ".table.csv.note").write_text("not a scratch file")
+    remove_abandoned(tmp_path, "table.csv")
+    assert [path.name for path in tmp_path.iterdir()] == [".table.csv.note"]
 
 
 def test_json_survives_a_round_trip_and_equal_records_are_equal_bytes(tmp_path):

@@ -6,6 +6,7 @@ Folders named in DKEF_DATA_MIRROR are searched first, then data/mirror; with the
 """
 
 import argparse
+import glob
 import json
 import logging
 import os
@@ -18,7 +19,7 @@ from dkef.data.catalogue import RawFile, read_catalogue
 from dkef.data.delimited import looks_like_html
 from dkef.data.download import Patience, UnavailableError, download
 from dkef.errors import DkefError, run_stage
-from dkef.files import file_digest, note_of, noted_digest, whole_file, write_text
+from dkef.files import file_digest, note_of, noted_digest, remove_abandoned, whole_file, write_text
 
 log = logging.getLogger("dkef.fetch")
 
@@ -37,6 +38,7 @@ def mirrors() -> list[Path]:
 
 def fetch_file(entry: RawFile, out: Path, folders: Sequence[Path], patience: Patience) -> None:
     """Bring one raw file to `out`: already there, else from a mirror, else from its addresses in order."""
+    remove_abandoned(out.parent, glob.escape(out.name))  # also where the file was brought by hand since
     expected = entry.sha256 or noted_digest(out)  # of the first copy, for files without a published one
     if out.exists():
         _require_intact(out, entry, expected)

@@ -5,12 +5,14 @@ in the form that `sha256sum -c` reads. Files without a digest, made by hand, are
 """
 
 import errno
+import glob
 import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from dkef.errors import DkefError, one_line
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 DIGEST = "sha256"  # the key of a record under which its digest stands
 AGAIN = "delete it and run its stage again"
+ABANDONED_SECONDS = 86_400.0  # after which a scratch file of another machine is taken for one of a killed process
 
 
 @contextmanager
@@ -27,7 +30,8 @@ def whole_file(path: Path) -> Iterator[Path]:
 
     The reader never meets half a file, and a process that outlives its parent cannot spoil the next run.
     """
-    scratch = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    remove_abandoned(path.parent, glob.escape(path.name))
+    scratch = path.with_name(f".{path.name}.{os.getpid()}@{pid_space()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield scratch
@@ -40,6 +44,41 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise DkefError(f"{path} cannot be written ({error.strerror}); make room and run again") from None
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def remove_abandoned(folder: Path, targets: str) -> None:
+    """Remove what killed processes left of files in `folder` whose names fit the pattern `targets`.
+
+    A file of a living process is never touched. Whether one lives elsewhere cannot be seen, so its files get a day.
+    """
+    for scratch in folder.glob(f".{targets}.*.partial*"):
+        writer = re.search(r"\.(\d+)@(.+)\.partial", scratch.name)
+        with suppress(OSError):  # finished meanwhile, or not ours to remove
+            if writer and writer[2] == pid_space():
+                abandoned = not _lives(int(writer[1]))
+            else:
+                abandoned = time.time() - scratch.stat().st_mtime > ABANDONED_SECONDS
+            if abandoned:
+                scratch.unlink()
+
+
+def pid_space() -> str:
+    """Where process numbers mean the same as here: the host, and the container where it counts its own processes."""
+    try:
+        inside = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:  # a system without containers
+        inside = 0
+    return f"{os.uname().nodename}-{inside}"
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
 
 
 def write_text(path: Path, text: str) -> None:

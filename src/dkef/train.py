@@ -15,7 +15,7 @@ import pandas as pd
 from dkef.compute import pin_threads
 from dkef.data.splits import read_splits
 from dkef.errors import run_stage
-from dkef.files import write_noted
+from dkef.files import remove_abandoned, write_noted
 from dkef.models.protocol import Workbench
 from dkef.models.storage import write_model
 from dkef.provenance import config_digest
@@ -45,6 +45,7 @@ def main() -> None:
     write_model(args.out, fit, {"config": config, "config_digest": digest, "data_digest": splits.digest})
     for stale in args.out.parent.glob("checkpoint-*"):
         stale.unlink()
+    remove_abandoned(args.out.parent, "checkpoint-*")
 
 
 if __name__ == "__main__":

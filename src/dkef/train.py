@@ -14,6 +14,7 @@ import pandas as pd
 
 from dkef.compute import pin_threads
 from dkef.data.splits import read_splits
+from dkef.dependencies import sources_digest, target_modules
 from dkef.errors import run_stage
 from dkef.files import remove_abandoned, write_noted
 from dkef.models.protocol import Workbench
@@ -35,8 +36,11 @@ def main() -> None:
     pin_threads(config["threads"])
     splits = read_splits(args.data)
     digest = config_digest(args.config)
-    # The digest in the name keeps a checkpoint of another configuration, or of other data, from being continued.
-    checkpoint = args.out.with_name(f"checkpoint-{digest}-{splits.digest}.h5")
+    # The digests in the name keep a checkpoint of another configuration, other data or other code from being continued.
+    code = sources_digest("dkef.train", *target_modules(config["spec"]))[:16]
+    checkpoint = args.out.with_name(f"checkpoint-{digest}-{splits.digest}-{code}.h5")
+    for other in sorted(set(args.out.parent.glob("checkpoint-*")) - set(args.out.parent.glob(f"{checkpoint.stem}*"))):
+        log.info("%s is of other settings, data or code and is not continued", other)
     bench = Workbench(config["dataset"], config["model"], config["seed"], checkpoint, config["threads"], log)
     start = time.monotonic()
     fit = instantiate(config["spec"]).fit(splits.train, splits.valid, bench)

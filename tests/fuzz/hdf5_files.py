@@ -2,6 +2,7 @@
 
 import functools
 import json
+import logging
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -44,6 +45,7 @@ SCHEDULE: dict[str, Array] = {
     "b": np.array([0.0, 0.3, 1.0]), "step": np.full(3, 0.2), "metric": np.array([[1.0, 0.0], [0.5, 1.0]]),
     "steps": np.asarray(1), "leapfrog": np.asarray(2),
 }  # fmt: skip
+LOG = logging.getLogger("dkef.fuzz")
 
 
 def _write_seeds(folder: Path) -> None:
@@ -69,7 +71,7 @@ def _write_seeds(folder: Path) -> None:
     start = kef_progress.Progress.start(x[:, 0], 200)
     kef_progress.write_progress(folder / "kef.h5", replace(start, trace=[{"loss": 1.0}] * 3), "fuzz")
     steps = likelihood_progress.Progress.start(x[:, 0], 20).observe(0.5, -1.0)
-    likelihood_progress.write_progress(folder / "likelihood.h5", steps)
+    likelihood_progress.write_progress(folder / "likelihood.h5", steps, "fuzz")
 
 
 @functools.cache
@@ -199,6 +201,6 @@ def read(kind: str, data: bytes, folder: Path) -> None:
     elif kind == "grid":
         read_grid(path)
     elif kind == "kef":
-        kef_progress.read_progress(path, "fuzz", 200)
+        kef_progress.read_progress(path, "fuzz", 200, LOG)
     else:
-        likelihood_progress.read_progress(path)
+        likelihood_progress.read_progress(path, "fuzz", LOG)

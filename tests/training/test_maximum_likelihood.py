@@ -195,6 +195,23 @@ def test_an_interrupted_run_continues_and_ends_with_the_same_numbers(spec, tmp_p
         assert np.array_equal(resumed.model.arrays()[name], array)
 
 
+def test_a_checkpoint_of_other_code_or_settings_is_not_continued_and_the_log_says_so(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(maximum_likelihood, "CHECKPOINT_SECONDS", 0.0)
+    bench = Workbench("bent", "flow", 0, checkpoint=tmp_path / "checkpoint.h5")
+    fit(MADE, bench)
+    wider = dataclasses.replace(MADE, width=MADE.width + 1)
+    with caplog.at_level(logging.INFO):
+        fit(wider, bench)
+        assert "checkpoint.h5 is of other settings, data or code; training starts anew" in caplog.text
+        caplog.clear()
+        monkeypatch.setattr(maximum_likelihood, "sources_digest", lambda *modules: "an edit")
+        fit(wider, bench)
+        assert "training starts anew" in caplog.text
+        assert "continuing" not in caplog.text
+        fit(wider, bench)
+    assert "continuing after iteration" in caplog.text
+
+
 def test_a_run_says_how_far_it_is_and_how_long_it_may_take(caplog):
     with caplog.at_level(logging.INFO):
         fit(MADE)

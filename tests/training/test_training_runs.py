@@ -74,6 +74,21 @@ def test_a_killed_run_continues_from_its_checkpoint_to_the_same_parameters(
     assert repr(resumed.trace) == repr(undisturbed.trace)  # equal texts: 1 is not 1.0 in a table
 
 
+def test_a_checkpoint_of_other_code_is_not_continued_and_the_log_says_so(
+    undisturbed: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    checkpoint = tmp_path / "checkpoint.h5"
+    with monkeypatch.context() as edited:
+        edited.setattr("dkef.training.score_matching.sources_digest", lambda *modules: "before an edit")
+        fit(NOISY, checkpoint=checkpoint)
+    with caplog.at_level(logging.INFO):
+        assert same_parameters(undisturbed, fit(NOISY, checkpoint=checkpoint))
+        assert "checkpoint.h5 is of other settings, data or code; training starts anew" in caplog.text
+        assert "continuing" not in caplog.text
+        fit(NOISY, checkpoint=checkpoint)
+    assert "continuing from iteration" in caplog.text
+
+
 def test_progress_is_read_back_exactly_and_only_for_the_settings_and_data_it_belongs_to(tmp_path: Path):
     path = tmp_path / "checkpoint.h5"
     theta = rng_for("test progress").normal(size=5)
@@ -81,12 +96,13 @@ def test_progress_is_read_back_exactly_and_only_for_the_settings_and_data_it_bel
     progress = with_validation(with_step(progress, *progress.adam.step(theta, theta, 0.1)), 1, -2.5)
     progress = replace(without_step(progress), iteration=2, seconds=1.25, trace=[{"a": 1.0, "b": 0.1}])
     write_progress(path, progress, "these settings")
-    restored = read_progress(path, "these settings", 200)
+    log = logging.getLogger("test")
+    restored = read_progress(path, "these settings", 200, log)
     assert restored is not None
     np.testing.assert_equal(asdict(restored), asdict(progress))
-    assert read_progress(path, "other settings", 200) is None
+    assert read_progress(path, "other settings", 200, log) is None
     path.write_text("not a checkpoint")
-    assert read_progress(path, "these settings", 200) is None
+    assert read_progress(path, "these settings", 200, log) is None
 
 
 def test_training_lowers_the_validation_loss_and_keeps_a_trace_of_every_iteration():

@@ -1,5 +1,6 @@
 """Where phase 1 stands, as a file that a killed run continues from."""
 
+import logging
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -65,20 +66,20 @@ def write_progress(path: Path, progress: Progress, identity: str) -> None:
     write_hdf5(path, arrays, record)
 
 
-def read_progress(path: Path | None, identity: str, patience: int) -> Progress | None:
-    """The state left at `path`; None where there is none, or one that is damaged or of other settings or data."""
+def read_progress(path: Path | None, identity: str, patience: int, log: logging.Logger) -> Progress | None:
+    """The state left at `path`; None where there is none, or one that is damaged or belongs to something else."""
     if path is None or not path.exists():
         return None
     try:
-        contents = read_hdf5(path, "a checkpoint", "it is not used")
-    except DkefError:
-        return None
-    if contents.record.get("identity") != identity:
-        return None
-    try:
-        return _restored(contents, patience)
-    except (KeyError, TypeError, ValueError):  # the state of another version of this class
-        return None
+        contents = read_hdf5(path, "a checkpoint", "training starts anew")
+        if contents.record.get("identity") == identity:
+            return _restored(contents, patience)
+        log.info("%s is of other settings, data or code; training starts anew", path)
+    except DkefError as damaged:
+        log.info("%s", damaged)
+    except (KeyError, TypeError, ValueError):  # forged: damage is noticed by its digest
+        log.info("%s is not a whole checkpoint; training starts anew", path)
+    return None
 
 
 def _restored(contents: Contents, patience: int) -> Progress:

@@ -1,5 +1,6 @@
 """Everything a maximum-likelihood run needs to continue, and the checkpoint that holds it."""
 
+import logging
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dkef.errors import DkefError
-from dkef.hdf5 import read_hdf5, write_hdf5
+from dkef.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.models.protocol import Array
 from dkef.training.early_stopping import EarlyStopping
 
@@ -44,8 +45,10 @@ class Progress:
         return replace(self, stopping=stopping, best=best, trace=[*self.trace, record])
 
 
-def write_progress(path: Path, progress: Progress) -> None:
+def write_progress(path: Path, progress: Progress, identity: str) -> None:
+    """Leave the state at `path`, marked with what it belongs to."""
     record = {
+        "identity": identity,
         "stopping": asdict(progress.stopping),
         "iteration": progress.iteration,
         "seconds": progress.seconds,
@@ -56,18 +59,24 @@ def write_progress(path: Path, progress: Progress) -> None:
     write_hdf5(path, arrays, record)
 
 
-def read_progress(path: Path) -> Progress | None:
-    """The state left at `path`; None where there is none that is whole."""
-    if not path.exists():
+def read_progress(path: Path | None, identity: str, log: logging.Logger) -> Progress | None:
+    """The state left at `path`; None where there is none, or one that is damaged or belongs to something else."""
+    if path is None or not path.exists():
         return None
     try:
-        contents = read_hdf5(path, "a checkpoint", "it is not used")
-    except DkefError:
-        return None
-    try:
-        columns = {name: column.tolist() for name, column in contents.below("trace").items()}
-        trace = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-        record: dict[str, Any] = contents.record | {name: contents.arrays[name] for name in VECTORS}
-        return Progress(**record | {"stopping": EarlyStopping(**record["stopping"]), "trace": trace})
-    except (KeyError, TypeError, ValueError):  # the state of another version of this class
-        return None
+        contents = read_hdf5(path, "a checkpoint", "training starts anew")
+        if contents.record.pop("identity", None) == identity:
+            return _restored(contents)
+        log.info("%s is of other settings, data or code; training starts anew", path)
+    except DkefError as damaged:
+        log.info("%s", damaged)
+    except (KeyError, TypeError, ValueError):  # forged: damage is noticed by its digest
+        log.info("%s is not a whole checkpoint; training starts anew", path)
+    return None
+
+
+def _restored(contents: Contents) -> Progress:
+    columns = {name: column.tolist() for name, column in contents.below("trace").items()}
+    trace = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    record: dict[str, Any] = contents.record | {name: contents.arrays[name] for name in VECTORS}
+    return Progress(**record | {"stopping": EarlyStopping(**record["stopping"]), "trace": trace})

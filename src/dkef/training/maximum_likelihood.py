@@ -3,13 +3,15 @@
 import math
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
+from dkef.dependencies import sources_digest
 from dkef.models.flow_density import FlowShape, draw_flow
 from dkef.models.flows import FlowModel
 from dkef.models.protocol import Array, Fit, Workbench
+from dkef.provenance import array_digest, canonical
 from dkef.specs.flows import Flow
 from dkef.training.likelihood_progress import Progress, read_progress, write_progress
 from dkef.training.likelihood_steps import Compiled, Layout, compile_flow
@@ -90,6 +92,7 @@ class Run:
         self.interval = spec.interval * unit  # iterations between validations
         self.patience = spec.patience * unit
         self.clock = time.monotonic()
+        self.identity = canonical([asdict(spec), array_digest(train, valid), bench.seed, sources_digest(__name__)])
 
     def train(self, compiled: Compiled, theta: Array) -> tuple[Progress, str]:
         """Progress at the end and why it ended: converged, max_iterations, time_budget or diverged."""
@@ -108,12 +111,12 @@ class Run:
             if stopped:
                 return progress, stopped
             if self.bench.checkpoint and now - saved >= CHECKPOINT_SECONDS:
-                write_progress(self.bench.checkpoint, progress)
+                write_progress(self.bench.checkpoint, progress, self.identity)
                 saved = now
 
     def resume(self, theta: Array) -> Progress:
         """The checkpoint where there is one, otherwise the start."""
-        progress = read_progress(self.bench.checkpoint) if self.bench.checkpoint else None
+        progress = read_progress(self.bench.checkpoint, self.identity, self.bench.log)
         if progress is None:
             return Progress.start(theta, self.patience)
         self.bench.log.info("continuing after iteration %d", progress.iteration)

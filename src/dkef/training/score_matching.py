@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dkef.dependencies import sources_digest
 from dkef.errors import DkefError
 from dkef.models.kef import KefModel
 from dkef.models.kef_parameters import Component, KefParameters
@@ -98,12 +99,13 @@ class ScoreMatching:
         # Both are asked for at every iteration and seldom change.
         self.epoch_order = functools.lru_cache(maxsize=1)(self.draw_epoch_order)
         self.validation_rows = functools.lru_cache(maxsize=1)(self.draw_validation_rows)
-        self.identity = canonical([dataclasses.asdict(spec), array_digest(train, valid), bench.seed])
+        belongs_to = dataclasses.asdict(spec), array_digest(train, valid), bench.seed, sources_digest(__name__)
+        self.identity = canonical(belongs_to)
 
     def phase1(self) -> Progress:
         """Iterate until the validation loss stops improving, or a limit is met."""
         spec, bench = self.spec, self.bench
-        progress = read_progress(bench.checkpoint, self.identity, spec.patience)
+        progress = read_progress(bench.checkpoint, self.identity, spec.patience, bench.log)
         if progress is None:
             progress = Progress.start(self.start, spec.patience)
         else:

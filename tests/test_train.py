@@ -1,0 +1,59 @@
+"""The train stage continues only what belongs to it, and tidies up after killed runs."""
+
+import json
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+
+from dkef import train
+from dkef.data.splits import write_splits
+from dkef.files import pid_space
+from dkef.models.gaussian import GaussianModel
+from dkef.models.protocol import Array, Fit, Workbench
+from tests.data.test_splits import made_up
+
+PLACES: list[Path | None] = []
+
+
+class Watched:
+    """A Gaussian that notes where its checkpoint would be."""
+
+    def fit(self, rows: Array, valid: Array, bench: Workbench) -> Fit:
+        PLACES.append(bench.checkpoint)
+        return Fit(GaussianModel.fit(rows))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with splits, for which `train.main()` trains the watched model."""
+    write_splits(tmp_path / "seed0.h5", made_up(), {"config": {"seed": 0}})
+    spec = {"_target_": "tests.test_train.Watched"}
+    config = json.dumps({"dataset": "ring", "model": "watched", "seed": 0, "threads": 1, "spec": spec})
+    files = ("--data", str(tmp_path / "seed0.h5"), "--out", str(tmp_path / "cell/model.h5"))
+    arguments = ("train", "--config", config, *files, "--trace", str(tmp_path / "cell/trace.csv"))
+    monkeypatch.setattr(sys, "argv", list(arguments))
+    monkeypatch.setattr(train, "instantiate", lambda section: Watched())
+    PLACES.clear()
+    return tmp_path / "cell"
+
+
+def test_a_checkpoint_has_another_name_after_an_edit_of_the_code(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train.main()
+    train.main()
+    asked = []
+    monkeypatch.setattr(train, "sources_digest", lambda *modules: asked.append(modules) or "an edit")
+    train.main()
+    assert PLACES[0] == PLACES[1] != PLACES[2]
+    assert asked == [("dkef.train", "tests.test_train")]  # somebody's own model counts too
+
+
+def test_what_killed_runs_left_is_named_and_removed(place: Path, caplog: pytest.LogCaptureFixture) -> None:
+    place.mkdir()
+    (place / "checkpoint-0123-4567-89ab.h5").write_text("of other code")
+    (place / f".checkpoint-0123-4567-89ab.h5.{2**22 + 1}@{pid_space()}.partial").write_text("half of one")
+    with caplog.at_level(logging.INFO):
+        train.main()
+    assert "checkpoint-0123-4567-89ab.h5 is of other settings, data or code and is not continued" in caplog.text
+    assert sorted(path.name for path in place.iterdir()) == ["model.h5", "trace.csv", "trace.csv.sha256"]

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from tests.faults import kills, surroundings
 from tests.faults.playground import FIGURES, TARGETS, Playground
+from tests.faults.surroundings import CELL, MADE
 
 REPORT = Path("results/faults.md")
 # A missing file is made again where something else needs it, hence all that follows from one.
-PARTS = tuple(f"results/faults/{name}" for name in (
-    "ring_tiny/made/seed0/evaluation.h5", "ring_tiny/made/seed0/metrics.csv", "metrics.csv", "summary.csv",
-    "paired_tests.csv",
-))  # fmt: skip
+PARTS = (
+    f"{MADE}/evaluation.h5", f"{MADE}/metrics.csv",
+    *(f"results/faults/{name}.csv" for name in ("metrics", "summary", "paired_tests")),
+)  # fmt: skip
 Fault = tuple[int, Callable[[], list[str]]]  # times tried, and what is wrong afterwards
 
 
@@ -69,8 +70,8 @@ class Suite:
                 2, lambda: surroundings.full_disk(Playground.make(fresh), reference, ("40k", "160k")),
             ),
             "full /tmp": (1, lambda: surroundings.full_tmp(self.partly(), reference, self.folder / "tmp")),
-            "input removed under way: splits": (1, lambda: self.removed("data/processed/ring_tiny/seed0.h5")),
-            "input removed under way: model": (1, lambda: self.removed("results/faults/ring_tiny/made/seed0/model.h5")),
+            "input removed under way: splits": (1, lambda: self.removed("data/processed/ring_tiny/seed0.h5", CELL)),
+            "input removed under way: model": (1, lambda: self.removed(f"{MADE}/model.h5", MADE)),
             "times of files in future and past": (
                 1, lambda: surroundings.wrong_clock(self.finished(), reference, self.rng("clock")),
             ),
@@ -81,8 +82,11 @@ class Suite:
             found[f"{way}: checkpoint"] = (1, self.damaged_checkpoint(way))
         return found
 
-    def removed(self, victim: str) -> list[str]:
-        return surroundings.removed_under_way(self.partly(), self.reference, victim)
+    def removed(self, victim: str, follows: str) -> list[str]:
+        # Tables and figures of the whole experiment follow from every cell.
+        return surroundings.removed_under_way(
+            self.partly(), self.reference, victim, (f"{follows}/", *PARTS, "figures/")
+        )
 
     def damaged(self, batch: int, way: str) -> Callable[[], list[str]]:
         rng = self.rng(f"{way} {batch}")

@@ -24,7 +24,6 @@ class Disturbed:
         self.ended = 0
 
     def start(self) -> Run:
-        self.wrong += [f"lost: {name}" for name in self.ground.lost(self.before)]
         self.runs.append(self.ground.start())
         return self.runs[-1]
 
@@ -34,8 +33,15 @@ class Disturbed:
             run = self.start()
             time.sleep(self.rng.uniform(0, self.longest))
             if not self.whole(run):
-                self.before = self.ground.finished()
+                self.note()
                 return run
+
+    def note(self) -> None:
+        """What was finished when last noted must still be there; then what is finished now is noted."""
+        self.wrong += self.ground.lost(self.before)
+        # Jobs that outlive their scheduler may still replace what the next run has finished beside them.
+        if not any(run.processes() for run in self.runs[:-1]):
+            self.before = self.ground.finished()
 
     def whole(self, run: Run) -> bool:
         """Whether the run came to its end before it could be disturbed; then another one begins."""
@@ -50,8 +56,9 @@ class Disturbed:
         for run in self.runs:
             run.wait_for_orphans()
         self.ground.drop_locks()
+        self.note()
         self.ground.resume()
-        self.wrong += self.ground.problems(self.reference)
+        self.wrong += self.ground.lost(self.before) + self.ground.problems(self.reference)
         self.runs = []
 
 
@@ -78,7 +85,7 @@ def killed_jobs(disturbed: Disturbed, tries: int) -> list[str]:
         time.sleep(disturbed.rng.uniform(0, disturbed.longest / 4))
         if run.process.poll() is not None:
             disturbed.whole(run)
-            disturbed.before = disturbed.ground.finished()
+            disturbed.note()
             run = disturbed.start()
         elif jobs := run.jobs():
             try:

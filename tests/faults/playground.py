@@ -26,7 +26,9 @@ GRIDS = tuple(f"results/faults/ring_tiny/{model}/seed0/grid.h5" for model in ("g
 TARGETS = ("results/faults/summary.csv", *GRIDS)
 FIGURES = ("figures/faults/toys.png", "figures/faults/toy_traces.png")
 PATIENCE = 3600.0  # seconds for one run, on a machine that others use too
-Finished = dict[str, int]  # files of finished jobs, with their inodes: a file that was made again has another one
+# Files of finished jobs, with their inodes and times: a file that was made again has another time even where the file
+# system gave it the inode of the old one.
+Finished = dict[str, tuple[int, int]]
 
 
 class Run:
@@ -142,14 +144,19 @@ class Playground:
             with contextlib.suppress(OSError, ValueError):
                 if entry.name not in incomplete and not json.loads(entry.read_text()).get("incomplete", False):
                     name = base64.b64decode(entry.name).decode()
-                    found[name] = (self.folder / name).stat().st_ino
+                    found[name] = self.made(name)
         return found
 
-    def lost(self, before: Finished) -> list[str]:
-        """Finished files that were made again or are gone."""
+    def made(self, name: str) -> tuple[int, int]:
+        """Which making of a file lies there."""
+        status = (self.folder / name).stat()
+        return status.st_ino, status.st_mtime_ns
+
+    def lost(self, before: Finished, follows: tuple[str, ...] = ()) -> list[str]:
+        """Finished files that were made again or are gone, less those that begin with one of `follows`."""
         return [
-            name for name, inode in before.items()
-            if not (self.folder / name).exists() or (self.folder / name).stat().st_ino != inode
+            f"lost: {name}" for name, making in before.items()
+            if not name.startswith(follows) and (not (self.folder / name).exists() or self.made(name) != making)
         ]  # fmt: skip
 
     def strays(self) -> list[str]:

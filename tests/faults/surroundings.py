@@ -9,23 +9,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.faults.playground import FIGURES, TARGETS, Playground, Run
+from tests.faults.playground import FIGURES, TARGETS, Finished, Playground, Run
 
 CELL = "results/faults/ring_tiny"
+MADE = f"{CELL}/made/seed0"
 DKEF = f"{CELL}/dkef_g15/seed0"
 # Files that can be damaged at once, because whoever reads one does not wait for another.
 BATCHES = (
     {
         "data/processed/faults_table/seed0.h5": "splits",
-        f"{CELL}/made/seed0/model.h5": "model",
+        f"{MADE}/model.h5": "model",
         f"{DKEF}/normalise/z/chunk0001.json": "chunk",
     },
     {
         "data/raw/faults/table.csv": "raw file",
-        f"{CELL}/made/seed0/evaluation.h5": "evaluation",
+        f"{MADE}/evaluation.h5": "evaluation",
         f"{DKEF}/normalise/pilot.json": "pilot",
     },
-    {f"{CELL}/gaussian/seed0/grid.h5": "grid", f"{CELL}/made/seed0/trace.csv": "trace"},
+    {f"{CELL}/gaussian/seed0/grid.h5": "grid", f"{MADE}/trace.csv": "trace"},
     {f"{CELL}/gaussian/seed0/metrics.csv": "metrics of a cell"},
     {f"{DKEF}/log_z.json": "log_z"},
     {f"{DKEF}/normalise/proposal.h5": "proposal"},
@@ -50,6 +51,7 @@ def resize(folder: Path, size: str) -> None:
 def full_disk(ground: Playground, reference: Playground, sizes: tuple[str, ...]) -> list[str]:
     """The disk under the results is too small, then a little larger, then large enough."""
     wrong = []
+    before: Finished = {}
     results = ground.folder / "results"
     with small_disk(results, sizes[0]):
         for size in sizes:
@@ -62,9 +64,11 @@ def full_disk(ground: Playground, reference: Playground, sizes: tuple[str, ...])
                 f"{size}: {problem}" for problem in unclear(run, "cannot be written|No space left|log: empty file")
             ]
             wrong += [f"{size}: stray {name}" for name in ground.strays() if name.endswith(".partial")]
+            wrong += ground.lost(before)
+            before = ground.finished()
         resize(results, "100m")
         ground.resume()
-        wrong += ground.problems(reference)
+        wrong += ground.lost(before) + ground.problems(reference)
     return wrong
 
 
@@ -89,8 +93,9 @@ def full_tmp(ground: Playground, reference: Playground, folder: Path) -> list[st
     return wrong + ground.problems(reference)
 
 
-def removed_under_way(ground: Playground, reference: Playground, victim: str) -> list[str]:
-    """An input goes while jobs run that read it, or are about to."""
+def removed_under_way(ground: Playground, reference: Playground, victim: str, follows: tuple[str, ...]) -> list[str]:
+    """An input goes while jobs run that read it, or are about to; only what follows from it may be made again."""
+    before = ground.finished()
     run = ground.start()
     while not run.jobs() and run.process.poll() is None:
         time.sleep(0.05)
@@ -99,7 +104,7 @@ def removed_under_way(ground: Playground, reference: Playground, victim: str) ->
     wrong = unclear(run, "does not exist|Missing|missing") if code else []
     ground.drop_locks()
     ground.resume()
-    return wrong + ground.problems(reference)
+    return wrong + ground.lost(before, (victim, *follows)) + ground.problems(reference)
 
 
 def damaged_files(ground: Playground, reference: Playground, batch: int, way: str, rng: random.Random) -> list[str]:

@@ -89,6 +89,7 @@ CASES: list[tuple[Callable[[Path], Any], bytes]] = [
     (read_normaliser, b'{"log_z": 1.5}'),  # without a status
     (read_normaliser, b'{"log_z": "high", "status": "ok"}'),
     (read_normaliser, b'{"log_z": 1%s, "status": "ok"}' % (b"0" * 400)),
+    (orders, SENSITIVITY + b'"ri\nng",dkef,0,fssd2,3.0,100,1,1,ok,a,b\n'),  # a name of two lines
     (orders, SENSITIVITY + b"ring,dkef,0,fssd2,1.0,100,1,1,ok,a,b\nring,dkef,0,ksd2,1.0,,1,1,ok,a,b\n"
              b"ring,dkef,0,fssd2,2.0,100,1,1,ok,a,b\n"),  # no ksd2 to compare the last with
     (read_trace, b"a,b\n1,2\n3,4,5,6\n"),

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from scipy.stats import kendalltau
 
-from dkef.errors import DkefError, run_stage
+from dkef.errors import DkefError, one_line, run_stage
 from dkef.metrics import SENSITIVITY_COLUMNS
 from dkef.settings import Comparison
 from dkef.tables import as_numbers, concatenate, write_table
@@ -38,13 +38,14 @@ def agreement_rows(table: pd.DataFrame, settings: Comparison) -> Iterator[dict[s
     """One row for each dataset, seed, bandwidth factor and number of locations."""
     for (dataset, seed), cell in table.groupby(["dataset", "seed"], sort=False):
         fssd2, ksd2 = (_by_setting(cell[cell["statistic"] == statistic]) for statistic in ("fssd2", "ksd2"))
+        where = f"{one_line(dataset)}, seed {seed}"
         default_fssd2 = fssd2.get((settings.fssd_bandwidth_factor, settings.fssd_locations))
         default_ksd2 = ksd2.get((settings.ksd_bandwidth_factor, 0))
         if default_fssd2 is None or default_ksd2 is None:
-            raise DkefError(f"{dataset}, seed {seed}: no row has the settings of the comparison; {AGAIN}")
+            raise DkefError(f"{where}: no row has the settings of the comparison; {AGAIN}")
         for factor, count in sorted(fssd2):
             if (factor, 0) not in ksd2:
-                raise DkefError(f"{dataset}, seed {seed}: ksd2 has no row with the factor {factor}; {AGAIN}")
+                raise DkefError(f"{where}: ksd2 has no row with the factor {factor}; {AGAIN}")
             names = {"dataset": dataset, "seed": seed, "bandwidth_factor": factor, "locations": count}
             yield names | compare_orders(
                 {

@@ -55,7 +55,7 @@ def concatenate(
         ) from None
     if order.duplicated().any():
         twice = table.loc[order.duplicated(), list(keys)].iloc[0]
-        raise DkefError(f"two rows for {', '.join(f'{key} {text}' for key, text in twice.items())}")
+        raise DkefError(f"two rows for {', '.join(f'{key} {one_line(text)}' for key, text in twice.items())}")
     return table.loc[order.sort_values(list(keys)).index].reset_index(drop=True)
 
 

@@ -1,7 +1,6 @@
 # make help lists the targets. Nothing but Python 3.11, make and git is assumed.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= 2
-MINUTES ?= 20
 VENV := .venv
 READY := $(VENV)/ready
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
@@ -38,10 +37,12 @@ test-kubernetes: $(READY)  ## one cell through the Kubernetes profile, with a st
 test-faults: $(READY)  ## kills, full disks, damaged files and more, each followed by a resume; root, half an hour
 	$(RUN) python -m tests.faults
 
-fuzz: $(READY)  ## broken input for every reader, MINUTES for each of four targets
+fuzz: MINUTES ?= 20
+fuzz: $(READY)  ## broken input for every reader, 20 minutes for each of four targets or MINUTES=5
 	$(RUN) python -m tests.fuzz --minutes $(MINUTES)
 
-soak: $(READY)  ## memory and rate of the normaliser and of training, MINUTES each
+soak: MINUTES ?= 60
+soak: $(READY)  ## memory and rate of the normaliser and of training, an hour each or MINUTES=5
 	$(RUN) python -m tests.soak --minutes $(MINUTES)
 
 lint: $(READY)  ## ruff, mypy, snakefmt, snakemake --lint

@@ -1,1 +1,1 @@
-"""Long runs whose memory must stay flat and whose rate steady; `make soak MINUTES=60`."""
+"""Long runs whose memory must stay flat and whose rate steady; `make soak`, an hour each."""

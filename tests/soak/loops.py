@@ -1,5 +1,6 @@
 """What is soaked, and a process that does it and tells how it goes."""
 
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dkef.streams import rng_for
+
+ITERATIONS = 20  # of training between two kills, with a checkpoint at half of them and at the last
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,7 @@ class Sample:
     rate: float  # units of work a second of processor time
 
 
-def normaliser() -> Callable[[], int]:
+def normaliser(_scratch: Path) -> Callable[[], int]:
     """log Z of a random model again and again; counts samples."""
     from dkef.normaliser.estimate import estimate
     from dkef.normaliser.settings import Normaliser
@@ -37,22 +40,40 @@ def normaliser() -> Callable[[], int]:
     return work
 
 
-def training() -> Callable[[], int]:
-    """Iterations of Algorithm 1 that never stop early; counts iterations."""
+def training(scratch: Path) -> Callable[[], int]:
+    """Phase 1 at the paper's sizes, killed and continued from its checkpoint again and again; counts iterations."""
     from dkef.compute import pin_threads
     from dkef.models.protocol import Workbench
     from dkef.specs.kef import KernelExponentialFamily
     from dkef.training.kef_progress import Progress
     from dkef.training.score_matching import ScoreMatching
 
+    class KillError(Exception):
+        """In the place of a signal."""
+
+    class KilledRun(ScoreMatching):
+        left = ITERATIONS
+
+        def iterate(self, progress: Progress) -> Progress:
+            if self.left == 0:
+                raise KillError
+            self.left -= 1
+            return super().iterate(progress)
+
     pin_threads(1)
     x = rng_for("soak").standard_normal((1500, 11))
-    run = ScoreMatching(KernelExponentialFamily(inducing_points=100), x[:1200], x[1200:], Workbench("soak"))
-    state = [Progress.start(run.start, 10**9)]
+    spec = KernelExponentialFamily(
+        max_iterations=10**9, patience=10**9, time_budget_hours=1e9, checkpoint_interval=ITERATIONS // 2
+    )
+    run = KilledRun(spec, x[:1200], x[1200:], Workbench("soak", checkpoint=scratch / "checkpoint.h5"))
 
     def work() -> int:
-        state[0] = run.iterate(state[0])
-        return 1
+        run.left = ITERATIONS
+        try:
+            run.phase1()
+        except KillError:
+            return ITERATIONS
+        raise RuntimeError("phase 1 ended by itself")
 
     return work
 
@@ -67,14 +88,15 @@ def resident_megabytes() -> float:
 
 def soak(name: str, minutes: float, answer: Any) -> None:
     """Work for so long in a process of its own, and send a sample every minute, or tenth of a short time."""
-    work = LOOPS[name]()
-    work()  # compiles
-    every = min(1.0, minutes / 10)
-    start = time.monotonic()
-    while (time.monotonic() - start) / 60 < minutes:
-        done, began, processor = 0, time.monotonic(), time.process_time()
-        while time.monotonic() - began < 60 * every:
-            done += work()
-        elapsed = (time.monotonic() - start) / 60
-        answer.send(Sample(elapsed, resident_megabytes(), done / (time.process_time() - processor)))
+    with tempfile.TemporaryDirectory() as scratch:
+        work = LOOPS[name](Path(scratch))
+        work()  # compiles
+        every = min(1.0, minutes / 10)
+        start = time.monotonic()
+        while (time.monotonic() - start) / 60 < minutes:
+            done, began, processor = 0, time.monotonic(), time.process_time()
+            while time.monotonic() - began < 60 * every:
+                done += work()
+            elapsed = (time.monotonic() - start) / 60
+            answer.send(Sample(elapsed, resident_megabytes(), done / (time.process_time() - processor)))
     answer.close()

@@ -5,16 +5,41 @@ import math
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from limits import best_time, sgemm_time
+from kef_products import graph_flop, step_flop
+from limits import Limit, best_time, sgemm_time
 
 from dkef.specs.kef import KernelExponentialFamily
 from dkef.training.kef_variables import Layout, frozen_names, initial_values
 
 PAPER = KernelExponentialFamily()  # R = 3, L = 3, W = 30, M = 300, |Dt| = |Dv| = 100
+BATCH = PAPER.batch_rows
+SGEMM_FLOP = 2 * 2048**3  # in T
+AGREED = "agreed for the deep kernel exponential family, on a quiet machine"
+DISTURBED = (
+    "no step is faster than its products, so T was measured too long beside other work, and ratios to it are off"
+)
+ROWWISE = "every product and tensor is linear in it or does not depend on it"
+IN_M = "G and U are quadratic in m and the rest at most linear, but for a Cholesky factor that is small at m = 600"
+IN_W = "layers and the quadratic term are quadratic in w, and tensors of size n x d x m do not depend on it"
+NOISE = 0.2  # of an exponent: both times are uncertain by some percent
+GROWTH = {"n": (0.5, 1.0, ROWWISE), "d": (0.5, 1.0, ROWWISE), "m": (0.5, 2.0, IN_M), "w": (0.0, 2.0, IN_W)}
+LIMITS = (
+    Limit("dkef_step_over_sgemm_d11", AGREED, most=1.0),
+    Limit("dkef_step_over_sgemm_d43", AGREED, most=1.6),
+    Limit("dkef_step_speedup_over_forward_accumulator_d11", AGREED, least=4.0),
+    Limit("dkef_statistics_peak_mb_d43", AGREED, most=1300.0),
+    *(Limit(f"dkef_step_over_its_products_d{d}", DISTURBED, least=1.0) for d in (11, 22, 43)),
+    *(
+        Limit(f"{name}_{key}", reason, least - NOISE, most + NOISE)
+        for name in ("dkef_growth", "dkef_step_growth")
+        for key, (least, most, reason) in GROWTH.items()
+    ),
+)
 
 
 def problem(spec: KernelExponentialFamily, d: int, n: int = 1000):
@@ -30,26 +55,44 @@ def problem(spec: KernelExponentialFamily, d: int, n: int = 1000):
 
 
 def step_figures() -> dict[str, float]:
-    """Step and validation pass in units of T, the time of one 2048^3 float32 product in this process."""
+    """Step and validation pass in units of T, the time of one 2048^3 float32 product in this process.
+
+    The step also in units of its own matrix products at the speed of that one.
+    """
     figures = {}
     T = sgemm_time()
     for d in (11, 22, 43):
         graph, theta, x = problem(PAPER, d)
         start = time.perf_counter()
-        graph.step_gradient(theta, x[:100], x[100:200])
+        graph.step_gradient(theta, x[:BATCH], x[BATCH : 2 * BATCH])
         figures[f"dkef_step_first_call_seconds_d{d}"] = time.perf_counter() - start
-        step = best_time(lambda g=graph, t=theta, x=x: g.step_gradient(t, x[:100], x[100:200]), 30)
-        alpha = np.full(300, 0.01)
-
-        def validation(g=graph, t=theta, x=x, alpha=alpha) -> None:
-            g.statistics(t, x)
-            g.loss_rows(t, alpha, x)
-
-        validation()
+        step = best_time(lambda g=graph, t=theta, x=x: g.step_gradient(t, x[:BATCH], x[BATCH : 2 * BATCH]), 30)
+        alpha = np.full(PAPER.inducing_points, 0.01)
+        validation(graph, theta, alpha, x)  # traced here, timed below
         T = min(T, sgemm_time())
         figures[f"dkef_step_over_sgemm_d{d}"] = step / T
-        figures[f"dkef_validation_over_sgemm_d{d}"] = best_time(validation, 6) / T
+        flop = counted_flop(graph, d)
+        figures[f"dkef_step_gflop_d{d}"] = flop / 1e9
+        figures[f"dkef_step_over_its_products_d{d}"] = step / (flop / SGEMM_FLOP * T)
+        passes = best_time(lambda g=graph, t=theta, a=alpha, x=x: validation(g, t, a, x), 6)
+        figures[f"dkef_validation_over_sgemm_d{d}"] = passes / T
     return figures
+
+
+def validation(graph, theta, alpha, x) -> None:
+    """What one validation computes, but for the solution of m equations."""
+    graph.statistics(theta, x)
+    graph.loss_rows(theta, alpha, x)
+
+
+def counted_flop(graph, d: int) -> float:
+    """Operations in the matrix products of a step, once the algebra and the graph agree on them."""
+    algebra, traced = sum(step_flop(PAPER, d, BATCH).values()), graph_flop(graph, d, BATCH)
+    if algebra != traced:
+        raise RuntimeError(
+            f"products of a step at D = {d}: {algebra:.0f} FLOP by the algebra, {traced:.0f} in the graph"
+        )
+    return algebra
 
 
 def witness_figures() -> dict[str, float]:
@@ -57,43 +100,55 @@ def witness_figures() -> dict[str, float]:
     import kef_witnesses as witnesses
     import tensorflow as tf
 
-    graph, theta, x = problem(PAPER, 11)
-    rows = [tf.constant(part, tf.float32) for part in (theta, x[:100], x[100:200])]
-    gradient = graph.step_gradient(theta, x[:100], x[100:200]).gradient
-    nested = witnesses.step_gradient(graph, witnesses.by_nested_tapes)
-    forward = witnesses.step_gradient(graph, witnesses.by_forward_accumulator)
-    difference = np.abs(nested(*rows).numpy() - gradient).max() / np.abs(gradient).max()
-    forward(*rows)  # traced here, timed below
-    ours = best_time(lambda: graph.step_gradient(theta, x[:100], x[100:200]), 20)
-    return {
-        "dkef_step_speedup_over_nested_tapes_d11": best_time(lambda: nested(*rows).numpy(), 3) / ours,
-        "dkef_step_speedup_over_forward_accumulator_d11": best_time(lambda: forward(*rows).numpy(), 3) / ours,
-        "dkef_step_float32_difference_d11": float(difference),
-    }
+    figures = {}
+    for d in (11, 22, 43):
+        graph, theta, x = problem(PAPER, d)
+        fit_rows, loss_rows = x[:BATCH], x[BATCH : 2 * BATCH]
+        rows = [tf.constant(part, tf.float32) for part in (theta, fit_rows, loss_rows)]
+        gradient = graph.step_gradient(theta, fit_rows, loss_rows).gradient
+        ours = best_time(lambda g=graph, t=theta, a=fit_rows, b=loss_rows: g.step_gradient(t, a, b), 20)
+        ways = {"nested_tapes": witnesses.by_nested_tapes}
+        if d == 11:  # half a minute to trace
+            ways["forward_accumulator"] = witnesses.by_forward_accumulator
+        for name, derivatives in ways.items():
+            witness = witnesses.step_gradient(graph, derivatives)
+            difference = np.abs(witness(*rows).numpy() - gradient).max() / np.abs(gradient).max()
+            theirs = best_time(lambda w=witness, r=rows: w(*r).numpy(), 3)
+            figures[f"dkef_step_speedup_over_{name}_d{d}"] = theirs / ours
+        figures[f"dkef_step_float32_difference_d{d}"] = float(difference)
+    return figures
 
 
 def growth_figures() -> dict[str, float]:
-    """log2 of the processor time of statistics and loss when one size doubles.
-
-    By the algebra at most 1 in n and d, between 1 and 2 in m (products m^2) and in w.
-    """
+    """log2 of the processor time when one size doubles, of statistics and loss and of the step; see GROWTH."""
     base = {"n": 400, "m": 300, "d": 20, "w": 30}
 
-    def seconds(n: int, m: int, d: int, w: int) -> float:
-        graph, theta, x = problem(replace(PAPER, width=w, inducing_points=m, block_rows=n), d, n=1000)
+    def seconds(n: int, m: int, d: int, w: int) -> tuple[float, float]:
+        graph, theta, x = problem(replace(PAPER, width=w, inducing_points=m, block_rows=n), d, n=2 * n)
         alpha = np.full(m, 0.01)
-        graph.statistics(theta, x[:n])
-        graph.loss_rows(theta, alpha, x[:n])
-        times = []
-        for _ in range(8):
-            begun = time.process_time()
-            graph.statistics(theta, x[:n])
-            graph.loss_rows(theta, alpha, x[:n])
-            times.append(time.process_time() - begun)
-        return min(times)
+        return (
+            processor_time(lambda: validation(graph, theta, alpha, x[:n])),
+            processor_time(lambda: graph.step_gradient(theta, x[:n], x[n:])),
+        )
 
     start = seconds(**base)
-    return {f"dkef_growth_{key}": math.log2(seconds(**base | {key: 2 * base[key]}) / start) for key in base}
+    figures = {}
+    for key in base:
+        doubled = seconds(**base | {key: 2 * base[key]})
+        for name, after, before in zip(("dkef_growth", "dkef_step_growth"), doubled, start, strict=True):
+            figures[f"{name}_{key}"] = math.log2(after / before)
+    return figures
+
+
+def processor_time(call: Callable[[], object]) -> float:
+    """Least seconds of all threads, after a first call that traces."""
+    call()
+    times = []
+    for _ in range(8):
+        begun = time.process_time()
+        call()
+        times.append(time.process_time() - begun)
+    return min(times)
 
 
 def peak_megabytes() -> float:
@@ -102,29 +157,33 @@ def peak_megabytes() -> float:
     return float(status["VmHWM"].split()[0]) / 1024
 
 
-def full_statistics_child() -> dict[str, float]:
-    """N = 30,000, D = 43, as phase 2 takes them; in a process of its own, for its peak memory."""
-    graph, theta, x = problem(PAPER, 43, n=30_000)
-    graph.statistics(theta, x[:100])
+def statistics_child(d: int) -> dict[str, float]:
+    """N = 30,000, as phase 2 takes them."""
+    graph, theta, x = problem(PAPER, d, n=30_000)
+    graph.statistics(theta, x[:BATCH])
     start = time.perf_counter()
     graph.statistics(theta, x)
     rate = len(x) / (time.perf_counter() - start)
-    return {"dkef_statistics_rows_per_second_d43": rate, "dkef_statistics_peak_mb_d43": peak_megabytes()}
+    return {f"dkef_statistics_rows_per_second_d{d}": rate, f"dkef_statistics_peak_mb_d{d}": peak_megabytes()}
 
 
-def step_child() -> dict[str, float]:
-    graph, theta, x = problem(PAPER, 43)
-    graph.step_gradient(theta, x[:100], x[100:200])
-    peak = {"dkef_step_peak_mb_d43": peak_megabytes()}
-    graph.statistics(theta, x)
-    graph.loss_rows(theta, np.full(300, 0.01), x)
-    return peak | {"dkef_validation_peak_mb_d43": peak_megabytes()}
+def step_child(d: int) -> dict[str, float]:
+    graph, theta, x = problem(PAPER, d)
+    graph.step_gradient(theta, x[:BATCH], x[BATCH : 2 * BATCH])
+    return {f"dkef_step_peak_mb_d{d}": peak_megabytes()}
 
 
-def in_child(function: str) -> dict[str, float]:
-    code = f"import json, bench_kef; print(json.dumps(bench_kef.{function}()))"
+def validation_child(d: int) -> dict[str, float]:
+    graph, theta, x = problem(PAPER, d)
+    validation(graph, theta, np.full(PAPER.inducing_points, 0.01), x)
+    return {f"dkef_validation_peak_mb_d{d}": peak_megabytes()}
+
+
+def in_child(function: str, d: int) -> dict[str, float]:
+    """What the function returns in a process of its own, so that its peak memory is its own."""
+    code = f"import json, bench_kef; print(json.dumps(bench_kef.{function}({d})))"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True, check=True
     )
     child: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return child
@@ -132,10 +191,8 @@ def in_child(function: str) -> dict[str, float]:
 
 def measure() -> dict[str, float]:
     """All figures of this topic."""
-    return (
-        step_figures()
-        | witness_figures()
-        | growth_figures()
-        | in_child("full_statistics_child")
-        | in_child("step_child")
-    )
+    figures = step_figures() | witness_figures() | growth_figures()
+    for function in ("step_child", "validation_child", "statistics_child"):
+        for d in (11, 43):
+            figures |= in_child(function, d)
+    return figures

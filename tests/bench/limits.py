@@ -1,9 +1,33 @@
-"""What the machine can do, measured in the same process as the thing compared with it."""
+"""What the machine can do, measured in the same process as the thing compared with it; and what figures may be."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The range that a figure has to lie in, and why."""
+
+    figure: str
+    reason: str
+    least: float = -math.inf
+    most: float = math.inf
+
+    def miss(self, value: float) -> str:
+        """One sentence if the value is outside; empty otherwise."""
+        if self.least <= value <= self.most:
+            return ""
+        bound = f"at least {self.least:g}" if not value >= self.least else f"at most {self.most:g}"
+        return f"{self.figure} is {value:.4g} and should be {bound}: {self.reason}"
+
+
+def misses(figures: Mapping[str, float], limits: Iterable[Limit]) -> list[str]:
+    """A sentence for each figure out of its range."""
+    return [sentence for limit in limits if (sentence := limit.miss(figures[limit.figure]))]
 
 
 def best_time(call: Callable[[], object], repeats: int = 5) -> float:

@@ -67,9 +67,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     published = beside_ours(read_published(ROOT / "data" / "published.csv"), inputs.summary)
     write_table(folder / "published.csv", PUBLISHED_COLUMNS, published)
     model = folder / "model.h5"
-    config = {"dataset": "redwine", "model": "gaussian", "seed": 0, "spec": {"_target_": "a.B", "width": 3}}
+    config = {
+        "dataset": "redwine",
+        "model": "gaussian",
+        "seed": 0,
+        "spec": {"_target_": "a.B", "width": 3},
+        "threads": 1,
+    }
     fitted = Fit(GaussianModel.fit(rng_for("pages").normal(size=(50, 2))))
-    write_model(model, fitted, {"config": config, "config_digest": "0123456789abcdef"})
+    write_model(model, fitted, {"config": config, "config_digest": "0123456789abcdef", "data_digest": "fedcba"})
     (folder / "train.benchmark.jsonl").write_text('{"s": 12.5, "max_rss": 300.0}\n')
     fidelity = [ROOT / "config" / "fidelity" / name for name in ("paper.yaml", "code.yaml")]
     args = {name: {} for name in PAGES} | {

@@ -16,7 +16,7 @@ from dkef.data.splits import read_splits
 from dkef.errors import run_stage
 from dkef.hdf5 import write_hdf5
 from dkef.models.protocol import Array
-from dkef.models.storage import load_own_model, read_record
+from dkef.models.storage import load_own_model, read_training
 from dkef.provenance import code_version
 from dkef.typed import instantiate
 
@@ -41,7 +41,7 @@ def main() -> None:
     pin_threads(config["threads"])
     splits = read_splits(args.data)
     x = splits.test
-    trained = read_record(args.model)
+    trained = read_training(args.model)
     model = load_own_model(args.model)
     at_test = model.evaluate(x, config["batch_rows"])
     arrays = {"log_density": at_test.log_density, "score": at_test.score, "curvature": at_test.curvature}
@@ -53,10 +53,10 @@ def main() -> None:
         if bad := int(np.size(array) - np.isfinite(array).sum()):
             log.warning("%s: %d of %d values are not finite", name, bad, np.size(array))
     record = {
-        "status": trained["status"],
-        "stopped": trained["stopped"],
+        "status": trained.status,
+        "stopped": trained.stopped,
         "normalised": model.normalised,
-        "config_digest": trained["provenance"]["config_digest"],
+        "config_digest": trained.provenance.config_digest,
         "code_version": code_version(),
     }
     write_evaluation(args.out, arrays, record)

@@ -18,7 +18,7 @@ from dkef.figures.inputs import Request, read_summary
 from dkef.figures.look import look_of, model_order
 from dkef.files import AGAIN, write_text
 from dkef.markup import Markup, code, heading, marked, number, page, paragraph, table
-from dkef.models.storage import read_record
+from dkef.models.storage import read_training
 from dkef.provenance import canonical
 from dkef.published import COLUMNS as PUBLISHED_COLUMNS
 from dkef.statements.verdict import FAILED, HELD, OPEN
@@ -160,16 +160,16 @@ def provenance_page(request: Request, args: argparse.Namespace) -> list[Markup]:
     versions: Counter[str] = Counter()
     specs: dict[tuple[str, str], list[str]] = {}  # datasets on which a model was run with a configuration
     for path in args.models:
-        record = read_record(path)
-        made = record["provenance"]
-        versions[json.dumps(made["libraries"], sort_keys=True)] += 1
-        cell = made["config"]
-        specs.setdefault((cell["model"], canonical(cell["spec"])), []).append(cell["dataset"])
+        trained = read_training(path)
+        made, cell = trained.provenance, trained.provenance.config
+        versions[json.dumps(made.libraries, sort_keys=True)] += 1
+        specs.setdefault((cell.model, canonical(cell.spec)), []).append(cell.dataset)
         took = read_benchmark(path.with_name("train.benchmark.jsonl"))
-        rows.append({name: cell[name] for name in ("dataset", "model", "seed")} | {
-            "status": record["status"], "ended": record["stopped"], "seconds": number(took.get("s")),
-            "memory_MB": number(took.get("max_rss")), "code": code(made["code_version"]),
-            "configuration": code(made["config_digest"]),
+        rows.append({
+            "dataset": cell.dataset, "model": cell.model, "seed": cell.seed,
+            "status": trained.status, "ended": trained.stopped, "seconds": number(took.get("s")),
+            "memory_MB": number(took.get("max_rss")), "code": code(made.code_version),
+            "configuration": code(made.config_digest),
         })  # fmt: skip
     parts = [heading("Training runs"), table(list(rows[0]) if rows else [], rows, numeric=("seconds", "memory_MB"))]
     for libraries, count in versions.items():

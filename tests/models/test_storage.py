@@ -8,7 +8,7 @@ from dkef.errors import DkefError
 from dkef.hdf5 import read_hdf5, write_hdf5
 from dkef.models.gaussian import GaussianModel
 from dkef.models.protocol import Fit
-from dkef.models.storage import read_record, write_model
+from dkef.models.storage import read_record, read_training, write_model
 from dkef.streams import rng_for
 
 
@@ -58,3 +58,8 @@ def test_broken_and_missing_files_are_named_in_one_sentence(tmp_path):
         dkef.load_model(tmp_path / "broken.h5")
     with pytest.raises(DkefError, match=r"absent\.h5 does not exist"):
         dkef.load_model(tmp_path / "absent.h5")
+
+
+def test_a_model_that_the_workflow_has_not_trained_is_named_with_what_it_lacks(saved):
+    with pytest.raises(DkefError, match=r"model.h5: provenance.config is missing.*train again"):
+        read_training(saved[0])

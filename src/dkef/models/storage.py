@@ -1,6 +1,7 @@
 """Model files: HDF5 with arrays and JSON settings; loading one never runs anything it contains."""
 
 import importlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,44 @@ from dkef.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.models.protocol import DensityModel, Fit
 from dkef.provenance import code_version, library_versions
 from dkef.trust import OWN_PACKAGE, belongs_to_user
+from dkef.typed import of_record
 
 TRUSTED_PACKAGES = (OWN_PACKAGE,)
 REMEDY = "delete it and train again"
 LARGEST_LOG_Z = 1e100
 # What a class may stumble over when settings and arrays are not its own.
 MISFIT = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
+
+
+@dataclass(frozen=True)
+class TrainedCell:
+    """What the train stage was told."""
+
+    dataset: str
+    model: str
+    seed: int
+    spec: dict[str, Any]
+    threads: int
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What produced a model."""
+
+    config: TrainedCell
+    config_digest: str
+    data_digest: str
+    code_version: str
+    libraries: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model file of the workflow came about."""
+
+    status: str
+    stopped: str
+    provenance: Provenance
 
 
 def write_model(path: Path, fit: Fit, provenance: dict[str, Any]) -> None:
@@ -37,6 +70,11 @@ def write_model(path: Path, fit: Fit, provenance: dict[str, Any]) -> None:
 def read_record(path: Path) -> dict[str, Any]:
     """Class, settings, status and provenance of a model file, without its arrays."""
     return _read(path, arrays=False).record
+
+
+def read_training(path: Path) -> Training:
+    """How the model in a file was trained; a sentence for one that the workflow has not made."""
+    return of_record(Training, read_record(path), path, REMEDY)
 
 
 def load_model(path: str | Path, trusted: tuple[str, ...] = ()) -> DensityModel:

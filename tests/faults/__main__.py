@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.faults import kills, surroundings
 from tests.faults.playground import FIGURES, TARGETS, Playground
-from tests.faults.surroundings import CELL, MADE
+from tests.faults.surroundings import CELL, DKEF, MADE
 
 REPORT = Path("results/faults.md")
 # A missing file is made again where something else needs it, hence all that follows from one.
@@ -69,17 +69,20 @@ class Suite:
             "full disk under results": (
                 2, lambda: surroundings.full_disk(Playground.make(fresh), reference, ("40k", "160k")),
             ),
-            "full /tmp": (1, lambda: surroundings.full_tmp(self.partly(), reference, self.folder / "tmp")),
+            "full /tmp": (1, lambda: surroundings.full_tmp(Playground.make(self.folder / "full_tmp"), reference)),
             "input removed under way: splits": (1, lambda: self.removed("data/processed/ring_tiny/seed0.h5", CELL)),
             "input removed under way: model": (1, lambda: self.removed(f"{MADE}/model.h5", MADE)),
             "times of files in future and past": (
                 1, lambda: surroundings.wrong_clock(self.finished(), reference, self.rng("clock")),
             ),
         }  # fmt: skip
+        for model, cell in (("made", MADE), ("dkef", DKEF)):
+            found[f"kill -9 after a checkpoint: {model}"] = (1, self.killed_training(cell))
         for way in ("truncate", "flip"):
             for batch, files in enumerate(surroundings.BATCHES):
                 found[f"{way}: {', '.join(files.values())}"] = (len(files), self.damaged(batch, way))
-            found[f"{way}: checkpoint"] = (1, self.damaged_checkpoint(way))
+            found[f"{way}: checkpoint of dkef"] = (1, self.killed_training(DKEF, way))
+            found[f"{way}: checkpoint of made"] = (1, self.killed_training(MADE, way))
         return found
 
     def removed(self, victim: str, follows: str) -> list[str]:
@@ -92,9 +95,9 @@ class Suite:
         rng = self.rng(f"{way} {batch}")
         return lambda: surroundings.damaged_files(self.finished(), self.reference, batch, way, rng)
 
-    def damaged_checkpoint(self, way: str) -> Callable[[], list[str]]:
-        rng = self.rng(f"{way} checkpoint")
-        return lambda: surroundings.damaged_checkpoint(self.finished(), self.reference, way, rng)
+    def killed_training(self, cell: str, way: str | None = None) -> Callable[[], list[str]]:
+        rng = self.rng(f"{way} checkpoint of {cell}")
+        return lambda: surroundings.killed_training(self.finished(), self.reference, cell, way, rng)
 
 
 def outcome_of(fault: Callable[[], list[str]]) -> str:

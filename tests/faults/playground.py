@@ -21,6 +21,7 @@ from tests.workflow.outcome import equal
 from tests.workflow.project import Project
 
 CONFIG = Path(__file__).parent / "config"
+INSIDE = Path(__file__).parent / "inside"
 MARK = "DKEF_FAULTS_RUN"
 GRIDS = tuple(f"results/faults/ring_tiny/{model}/seed0/grid.h5" for model in ("gaussian", "made", "dkef_g15"))
 TARGETS = ("results/faults/summary.csv", *GRIDS)
@@ -34,12 +35,14 @@ Finished = dict[str, tuple[int, int]]
 class Run:
     """One `snakemake` in a session of its own."""
 
-    def __init__(self, folder: Path, environment: dict[str, str], arguments: Iterable[str]) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], arguments: Iterable[str], wrapper: Iterable[str] = ()
+    ) -> None:
         self.mark = uuid.uuid4().hex
         self.log = folder / f"run-{self.mark}.txt"
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "snakemake", *arguments],
+                [*wrapper, sys.executable, "-m", "snakemake", *arguments],
                 cwd=folder, env=environment | {MARK: self.mark}, stdout=log, stderr=subprocess.STDOUT,
                 start_new_session=True,
             )  # fmt: skip
@@ -112,12 +115,19 @@ class Playground:
         self.project.copy(folder)
         return Playground(folder)
 
-    def start(self, *arguments: str, environment: dict[str, str] | None = None) -> Run:
+    def start(self, *arguments: str, environment: dict[str, str] | None = None, wrapper: Iterable[str] = ()) -> Run:
         variables = self.project.environment() | {"DKEF_CONFIG_PATH": str(CONFIG), "TF_CPP_MIN_LOG_LEVEL": "2"}
         variables.pop("DKEF_DATA_MIRROR", None)
         profile = ("--workflow-profile", "workflow/profiles/default", "--cores", "2")
         command = (*profile, *(arguments or TARGETS), "--config", "experiment=faults")
-        return Run(self.folder, variables | (environment or {}), command)
+        return Run(self.folder, variables | (environment or {}), command, wrapper)
+
+    def from_inside(self, **faults: str) -> dict[str, str]:
+        """Variables with which the processes of a run disturb themselves, see inside/sitecustomize.py."""
+        path = self.project.environment()["PYTHONPATH"]
+        return {f"DKEF_FAULTS_{name}": value for name, value in faults.items()} | {
+            "PYTHONPATH": os.pathsep.join([str(INSIDE), path])
+        }
 
     def unlock(self) -> None:
         """What Snakemake asks for after its scheduler was killed: `snakemake --unlock`."""

@@ -4,12 +4,14 @@ import os
 import random
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.faults.playground import FIGURES, TARGETS, Finished, Playground, Run
+from tests.faults.playground import FIGURES, INSIDE, TARGETS, Finished, Playground, Run
+from tests.workflow.project import ROOT
 
 CELL = "results/faults/ring_tiny"
 MADE = f"{CELL}/made/seed0"
@@ -81,16 +83,15 @@ def unclear(run: Run, expected: str) -> list[str]:
     return problems
 
 
-def full_tmp(ground: Playground, reference: Playground, folder: Path) -> list[str]:
-    """No room in TMPDIR: the run does without, or says so; afterwards it ends well."""
-    with small_disk(folder, "4k"):
-        (folder / "filler").write_bytes(bytes(4096))
-        run = ground.start(environment={"TMPDIR": str(folder)})
-        code = run.wait()
-        wrong = unclear(run, "No space left|No usable temporary") if code else []
+def full_tmp(ground: Playground, reference: Playground) -> list[str]:
+    """No room in /tmp and /var/tmp, for this run alone: it does without, or says so; afterwards it ends well."""
+    kept = " ".join(map(str, (ground.folder, ROOT, sys.prefix)))
+    run = ground.start(wrapper=("unshare", "--mount", str(INSIDE / "full_tmp.sh"), kept))
+    wrong = unclear(run, "No space left|No usable temporary") if run.wait() else []
+    before = ground.finished()
     ground.drop_locks()
     ground.resume()
-    return wrong + ground.problems(reference)
+    return wrong + ground.lost(before) + ground.problems(reference)
 
 
 def removed_under_way(ground: Playground, reference: Playground, victim: str, follows: tuple[str, ...]) -> list[str]:
@@ -124,19 +125,25 @@ def damaged_files(ground: Playground, reference: Playground, batch: int, way: st
     return wrong + ground.problems(reference)
 
 
-def damaged_checkpoint(ground: Playground, reference: Playground, way: str, rng: random.Random) -> list[str]:
-    """A training run is killed after its first checkpoint, which is then damaged: it is not continued from."""
-    (ground.folder / DKEF / "model.h5").unlink()
-    run = ground.start(f"{DKEF}/model.h5")
-    while not (found := list((ground.folder / DKEF).glob("checkpoint-*.h5"))) and run.process.poll() is None:
+def killed_training(
+    ground: Playground, reference: Playground, cell: str, way: str | None, rng: random.Random
+) -> list[str]:
+    """Training is killed after its first checkpoint, and continues from it unless that was damaged in some way."""
+    (ground.folder / cell / "model.h5").unlink()
+    run = ground.start(f"{cell}/model.h5", environment=ground.from_inside(HANG="1"))
+    while not (found := list((ground.folder / cell).glob("checkpoint-*.h5"))) and run.process.poll() is None:
         time.sleep(0.02)
     run.end()
-    if not found or not found[0].exists():
-        return ["the training run ended before its checkpoint was seen"]
-    ground.damage(str(found[0].relative_to(ground.folder)), way, rng)
+    if not found:
+        return [f"the training run ended without a checkpoint: {run.output()[-300:]}"]
+    if way is not None:
+        ground.damage(str(found[0].relative_to(ground.folder)), way, rng)
     ground.drop_locks()
     ground.resume(*reference.products())
-    return ground.problems(reference)
+    expected = "continuing (from|after) iteration" if way is None else "training starts anew"
+    said = (ground.folder / cell / "train.log").read_text()
+    wrong = [] if re.search(expected, said) else [f"the log does not say {expected!r}: {said[-300:]}"]
+    return wrong + ground.problems(reference)
 
 
 def wrong_clock(ground: Playground, reference: Playground, rng: random.Random) -> list[str]:

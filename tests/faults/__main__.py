@@ -76,6 +76,8 @@ class Suite:
                 1, lambda: surroundings.wrong_clock(self.finished(), reference, self.rng("clock")),
             ),
         }  # fmt: skip
+        for name, shift in (("forward", 86_400.0), ("back", -86_400.0)):
+            found[f"clock jumps {name} a day"] = (1, self.jumping(name, shift))
         for model, cell in (("made", MADE), ("dkef", DKEF)):
             found[f"kill -9 after a checkpoint: {model}"] = (1, self.killed_training(cell))
         for way in ("truncate", "flip"):
@@ -98,6 +100,11 @@ class Suite:
     def killed_training(self, cell: str, way: str | None = None) -> Callable[[], list[str]]:
         rng = self.rng(f"{way} checkpoint of {cell}")
         return lambda: surroundings.killed_training(self.finished(), self.reference, cell, way, rng)
+
+    def jumping(self, name: str, shift: float) -> Callable[[], list[str]]:
+        after = self.seconds * self.rng(f"jump {name}").uniform(0.3, 0.7)
+        place = self.folder / f"clock_{name}"
+        return lambda: surroundings.jumping_clock(Playground.make(place), self.reference, after, shift)
 
 
 def outcome_of(fault: Callable[[], list[str]]) -> str:

@@ -146,6 +146,17 @@ def killed_training(
     return wrong + ground.problems(reference)
 
 
+def jumping_clock(ground: Playground, reference: Playground, after: float, shift: float) -> list[str]:
+    """The clock of all processes jumps in the middle of a run, which does not mind or says why it stops."""
+    run = ground.start(environment=ground.from_inside(JUMP=f"{time.time() + after} {shift}"))
+    # Snakemake refuses results that are older than what they were made from, and names the clock.
+    wrong = unclear(run, "clock skew") if run.wait() else []
+    before = ground.finished()
+    ground.drop_locks()
+    ground.resume()
+    return wrong + ground.lost(before) + ground.problems(reference)
+
+
 def wrong_clock(ground: Playground, reference: Playground, rng: random.Random) -> list[str]:
     """Times of files far in the future and the past, on inputs, results and code: as after a clock that jumped."""
     now = time.time()

@@ -19,7 +19,7 @@ REPORT = Path("results/faults.md")
 # A missing file is made again where something else needs it, hence all that follows from one.
 PARTS = (
     f"{MADE}/evaluation.h5", f"{MADE}/metrics.csv",
-    *(f"results/faults/{name}.csv" for name in ("metrics", "summary", "paired_tests")),
+    *(f"results/faults/{name}.csv" for name in ("metrics", "summary", "paired_tests", "claims")),
 )  # fmt: skip
 Fault = tuple[int, Callable[[], list[str]]]  # times tried, and what is wrong afterwards
 
@@ -83,6 +83,7 @@ class Suite:
         for way in ("truncate", "flip"):
             for batch, files in enumerate(surroundings.BATCHES):
                 found[f"{way}: {', '.join(files.values())}"] = (len(files), self.damaged(batch, way))
+            found[f"{way}: parts that target keeps"] = (len(surroundings.KEPT), self.damaged_parts(way))
             found[f"{way}: checkpoint of dkef"] = (1, self.killed_training(DKEF, way))
             found[f"{way}: checkpoint of made"] = (1, self.killed_training(MADE, way))
         return found
@@ -96,6 +97,10 @@ class Suite:
     def damaged(self, batch: int, way: str) -> Callable[[], list[str]]:
         rng = self.rng(f"{way} {batch}")
         return lambda: surroundings.damaged_files(self.finished(), self.reference, batch, way, rng)
+
+    def damaged_parts(self, way: str) -> Callable[[], list[str]]:
+        rng = self.rng(f"{way} parts")
+        return lambda: surroundings.damaged_parts(self.finished(), self.reference, way, rng)
 
     def killed_training(self, cell: str, way: str | None = None) -> Callable[[], list[str]]:
         rng = self.rng(f"{way} checkpoint of {cell}")

@@ -23,8 +23,9 @@ from tests.workflow.project import Project
 CONFIG = Path(__file__).parent / "config"
 INSIDE = Path(__file__).parent / "inside"
 MARK = "DKEF_FAULTS_RUN"
-GRIDS = tuple(f"results/faults/ring_tiny/{model}/seed0/grid.h5" for model in ("gaussian", "made", "dkef_g15"))
-TARGETS = ("results/faults/summary.csv", *GRIDS)
+MODELS = ("gaussian", "made", "dkef_g15", "dkef_target")
+GRIDS = tuple(f"results/faults/ring_tiny/{model}/seed0/grid.h5" for model in MODELS)
+TARGETS = ("results/faults/claims.csv", *GRIDS)
 FIGURES = ("figures/faults/toys.png", "figures/faults/toy_traces.png")
 PATIENCE = 3600.0  # seconds for one run, on a machine that others use too
 # Files of finished jobs, with their inodes and times: a file that was made again has another time even where the file

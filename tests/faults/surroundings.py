@@ -32,7 +32,11 @@ BATCHES = (
     {f"{CELL}/gaussian/seed0/metrics.csv": "metrics of a cell"},
     {f"{DKEF}/log_z.json": "log_z"},
     {f"{DKEF}/normalise/proposal.h5": "proposal"},
+    *({f"results/faults/{name}.csv": f"{name} of the experiment"} for name in ("metrics", "summary")),
 )
+# `normaliser=target` keeps these for itself, in a folder that Snakemake knows nothing of.
+CHEAPEST = f"{CELL}/dkef_target/seed0"
+KEPT = tuple(f"{CHEAPEST}/normalise/{name}" for name in ("q0/choice.json", "q0/z_00000.json", "mixture/proposal.h5"))
 
 
 @contextmanager
@@ -121,7 +125,24 @@ def damaged_files(ground: Playground, reference: Playground, batch: int, way: st
     for name in BATCHES[batch]:
         (ground.folder / name).unlink(missing_ok=True)
     # Snakemake makes a lost file again where it is asked for, not where what follows from it is still there.
-    ground.resume(*everything, *reference.products())
+    ground.resume(*everything, *reference.finished())
+    return wrong + ground.problems(reference)
+
+
+def damaged_parts(ground: Playground, reference: Playground, way: str, rng: random.Random) -> list[str]:
+    """A run of `target` is begun again over parts of which one is damaged: it names it; deleted, it is made again."""
+    wrong = []
+    for part in KEPT:
+        ground.damage(part, way, rng)
+        (ground.folder / CHEAPEST / "log_z.json").unlink()
+        run = ground.start(f"{CHEAPEST}/log_z.json")
+        if run.wait() == 0:
+            wrong.append(f"{part}: exit code 0")
+        if part not in " ".join(run.sentences()):
+            wrong.append(f"nobody names {part}")
+        (ground.folder / part).unlink()
+        ground.resume(f"{CHEAPEST}/log_z.json")
+    ground.resume()
     return wrong + ground.problems(reference)
 
 
@@ -139,7 +160,7 @@ def killed_training(
     if way is not None:
         ground.damage(str(found[0].relative_to(ground.folder)), way, rng)
     ground.drop_locks()
-    ground.resume(*reference.products())
+    ground.resume(*reference.finished())
     expected = "continuing (from|after) iteration" if way is None else "training starts anew"
     said = (ground.folder / cell / "train.log").read_text()
     wrong = [] if re.search(expected, said) else [f"the log does not say {expected!r}: {said[-300:]}"]

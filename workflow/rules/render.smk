@@ -5,7 +5,6 @@ rule claims:
     input:
         metrics=result("metrics.csv"),
         summary=result("summary.csv"),
-        tests=result("paired_tests.csv"),
         grids=later(drawable, "grid.h5"),
         code=code_of("dkef.claims"),
     output:
@@ -26,7 +25,7 @@ rule claims:
         "judge the paper's claims"
     shell:
         "python -m dkef.claims --config {params.config:q} --metrics {input.metrics}"
-        " --summary {input.summary} --tests {input.tests} --grids {input.grids}"
+        " --summary {input.summary} --grids {input.grids}"
         " --out {output} > {log} 2>&1"
 
 

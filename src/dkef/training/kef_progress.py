@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dkef.errors import DkefError
-from dkef.hdf5 import Contents, read_hdf5, write_hdf5
+from dkef.hdf5 import Contents, write_hdf5
 from dkef.models.protocol import Array
 from dkef.training.adam import Adam
+from dkef.training.checkpoint import read_checkpoint
 from dkef.training.early_stopping import EarlyStopping
 
 
@@ -68,18 +68,7 @@ def write_progress(path: Path, progress: Progress, identity: str) -> None:
 
 def read_progress(path: Path | None, identity: str, patience: int, log: logging.Logger) -> Progress | None:
     """The state left at `path`; None where there is none, or one that is damaged or belongs to something else."""
-    if path is None or not path.exists():
-        return None
-    try:
-        contents = read_hdf5(path, "a checkpoint", "training starts anew")
-        if contents.record.get("identity") == identity:
-            return _restored(contents, patience)
-        log.info("%s is of other settings, data or code; training starts anew", path)
-    except DkefError as damaged:
-        log.info("%s", damaged)
-    except (KeyError, TypeError, ValueError):  # forged: damage is noticed by its digest
-        log.info("%s is not a whole checkpoint; training starts anew", path)
-    return None
+    return read_checkpoint(path, identity, lambda contents: _restored(contents, patience), log)
 
 
 def _restored(contents: Contents, patience: int) -> Progress:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dkef.errors import DkefError
-from dkef.hdf5 import Contents, read_hdf5, write_hdf5
+from dkef.hdf5 import Contents, write_hdf5
 from dkef.models.protocol import Array
+from dkef.training.checkpoint import read_checkpoint
 from dkef.training.early_stopping import EarlyStopping
 
 VECTORS = ("theta", "m", "v", "best")
@@ -61,22 +61,12 @@ def write_progress(path: Path, progress: Progress, identity: str) -> None:
 
 def read_progress(path: Path | None, identity: str, log: logging.Logger) -> Progress | None:
     """The state left at `path`; None where there is none, or one that is damaged or belongs to something else."""
-    if path is None or not path.exists():
-        return None
-    try:
-        contents = read_hdf5(path, "a checkpoint", "training starts anew")
-        if contents.record.pop("identity", None) == identity:
-            return _restored(contents)
-        log.info("%s is of other settings, data or code; training starts anew", path)
-    except DkefError as damaged:
-        log.info("%s", damaged)
-    except (KeyError, TypeError, ValueError):  # forged: damage is noticed by its digest
-        log.info("%s is not a whole checkpoint; training starts anew", path)
-    return None
+    return read_checkpoint(path, identity, _restored, log)
 
 
 def _restored(contents: Contents) -> Progress:
     columns = {name: column.tolist() for name, column in contents.below("trace").items()}
     trace = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    record: dict[str, Any] = contents.record | {name: contents.arrays[name] for name in VECTORS}
+    stored = {name: value for name, value in contents.record.items() if name != "identity"}
+    record: dict[str, Any] = stored | {name: contents.arrays[name] for name in VECTORS}
     return Progress(**record | {"stopping": EarlyStopping(**record["stopping"]), "trace": trace})

@@ -136,6 +136,13 @@ def test_very_many_overrides_are_not_all_told() -> None:
     assert len(str(caught.value)) < 1000
 
 
+def test_a_message_that_quotes_very_much_keeps_where_it_was_and_what_to_do() -> None:
+    told = str(DkefError(f"data/sources.csv, line 2: sha256 {'9' * 5000} is not 64 hexadecimal digits"))
+    assert len(told) < 1000
+    assert told.startswith("data/sources.csv, line 2: sha256 999")
+    assert told.endswith("999 is not 64 hexadecimal digits")
+
+
 @pytest.mark.parametrize("text", [b"_target_: \xf4\n", b"a: [1\n", b"- 1\n", b"3\n", b"a: *b\n", b"? {a: 1}\n: 2\n"])
 def test_a_broken_yaml_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bytes) -> None:
     (tmp_path / "model").mkdir()

@@ -21,7 +21,6 @@ from dkef.typed import instantiate, typed
 
 # What Hydra lets through of a file that is not text, not YAML, or YAML of another shape than a mapping of names.
 NOT_YAML = (YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError, AssertionError, RecursionError)
-MOST_TOLD = 600  # characters of overrides in a message
 
 
 def config_folder() -> Path:
@@ -89,9 +88,8 @@ def _file_of(key: str, chosen: Mapping[str, str]) -> str:
 
 
 def _told(overrides: tuple[str, ...]) -> str:
-    """Overrides as they were given, on one line whatever is in them; of very many, the first and the last."""
-    told = " ".join(" ".join(overrides).split())
-    return told if len(told) <= MOST_TOLD else f"{told[: MOST_TOLD // 2]} ... {told[-MOST_TOLD // 2 :]}"
+    """Overrides as they were given, on one line whatever is in them."""
+    return " ".join(" ".join(overrides).split())
 
 
 def first_line(error: Exception) -> str:

@@ -5,15 +5,19 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+LONGEST = 1000  # characters of a message
+
 
 class DkefError(Exception):
     """One sentence for the user: where, what was found, what to do.
 
-    It may quote a file; what in it would break the line or steer the terminal is shown as its escape.
+    It may quote a file; what in it would break the line or steer the terminal is shown as its escape, and of a text
+    that nobody would read the beginning and the end, which say where it was and what to do.
     """
 
     def __str__(self) -> str:
-        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in super().__str__())
+        told = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in super().__str__())
+        return told if len(told) <= LONGEST else f"{told[: LONGEST // 2]} ... {told[-LONGEST // 3 :]}"
 
 
 class ConfigError(DkefError):

@@ -56,6 +56,8 @@ def test_fidelity_decides_noise_and_whitening_of_the_wines(fidelity: str) -> Non
         ("../x/y,,,,,,", "line 2: file '../x/y' must be folder/name"),
         ("/x/y,,,,,,", "line 2: file '/x/y' must be folder/name"),
         ("a/b,,many,,,,", "line 2: bytes 'many' is not a whole number"),
+        ("a/b,,²,,,,", "line 2: bytes '²' is not a whole number"),
+        (f"a/b,,{'9' * 5000},,,,", "line 2: bytes '9+ .* is not a whole number"),  # more digits than int() takes
         ("a/b,,,12,,,", "line 2: sha256 '12' is not 64 hexadecimal digits"),
         ("a/b,ftp://x,,,,,", r"line 2: 'ftp://x' is not an http\(s\) address"),
         ("a/b,,,,,,\na/b,,,,,,", "names a file twice"),

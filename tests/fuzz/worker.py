@@ -38,7 +38,7 @@ def _fault(error: Exception) -> str | None:
     message = Exception.__str__(error)  # before an error of ours turns line breaks into their escapes
     if len(message.splitlines()) != 1:
         return "line break"
-    return "long message" if len(message) > LONGEST_MESSAGE else None
+    return "long message" if len(str(error)) > LONGEST_MESSAGE else None
 
 
 def _read(target: str, kind: str, data: bytes, folder: Path) -> Outcome:

@@ -1,11 +1,19 @@
-"""What jobs asked for against what they took, from the benchmark files of a run under --benchmark-extended."""
+"""What jobs asked for against what they took, from the benchmark files of runs under --benchmark-extended.
 
+`python -m tests.workflow.demands FOLDER ...` prints the highest peak of every rule in some projects' folders.
+"""
+
+import csv
 import json
-from collections.abc import Iterator
+import re
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 HEAD_ROOM = 1.25  # of memory; Snakemake looks every half second, so a short peak may stand higher than what it saw
+COLUMNS = ("rule", "max_rss_mb", "seconds", "job")
+RULES = Path(__file__).parents[2] / "workflow" / "rules"
 
 
 def measured(project: Path) -> Iterator[dict[str, Any]]:
@@ -24,3 +32,34 @@ def overdrawn(project: Path) -> list[str]:
         if job["s"] / 60 > asked["runtime"]:
             found.append(f"{name} took {job['s'] / 60:.0f} min and asked for {asked['runtime']}")
     return found
+
+
+def peaks(projects: Iterable[Path]) -> list[dict[str, Any]]:
+    """A row for each rule: its job with the most memory."""
+    found: dict[str, dict[str, Any]] = {}
+    for project in projects:
+        for path in sorted(project.rglob("*.benchmark.jsonl")):
+            stem = path.name.partition(".")[0]
+            for job in map(json.loads, path.read_text().splitlines()):
+                rule = job.get("rule_name", stem)  # most files are named after their rule, should it not be in them
+                if job["max_rss"] != "NA" and job["max_rss"] > found.get(rule, {"max_rss_mb": 0.0})["max_rss_mb"]:
+                    where = str(path.relative_to(project).with_name(stem))
+                    found[rule] = {"rule": rule, "max_rss_mb": job["max_rss"], "seconds": job["s"], "job": where}
+    return [found[rule] for rule in sorted(found.keys() & requests().keys())]
+
+
+def requests() -> dict[str, int]:
+    """MB that each rule of the workflow asks for at first."""
+    texts = "\n".join(path.read_text() for path in sorted(RULES.glob("*.smk")))
+    parts = re.split(r"^rule (\w+):$", texts, flags=re.MULTILINE)[1:]
+    found = {
+        rule: re.search(r"mem_mb=growing\((\d+)\)", body) for rule, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+    return {rule: int(match[1]) for rule, match in found.items() if match}
+
+
+if __name__ == "__main__":
+    writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in peaks(map(Path, sys.argv[1:])):
+        writer.writerow(row | {"max_rss_mb": round(row["max_rss_mb"]), "seconds": round(row["seconds"])})

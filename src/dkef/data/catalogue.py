@@ -49,7 +49,7 @@ def _entry(row: dict[str, str], where: str) -> RawFile:
     file = PurePosixPath(row["file"])
     if file.is_absolute() or ".." in file.parts or len(file.parts) < 2:
         raise DkefError(f"{where}: file {row['file']!r} must be folder/name, below data/raw")
-    if row["bytes"] and not row["bytes"].isdigit():
+    if row["bytes"] and not re.fullmatch("[0-9]{1,15}", row["bytes"]):
         raise DkefError(f"{where}: bytes {row['bytes']!r} is not a whole number")
     if row["sha256"] and not re.fullmatch("[0-9a-f]{64}", row["sha256"]):
         raise DkefError(f"{where}: sha256 {row['sha256']!r} is not 64 hexadecimal digits")

@@ -31,9 +31,9 @@ from scipy.special import gammainc, gammaincinv, logsumexp
 from dkef.models.kef_parameters import BaseMeasure
 from dkef.models.protocol import Array
 from dkef.normaliser.compiled import njit
+from dkef.normaliser.vector import BLOCK
 
 CUT = 1e-4  # share of each normal beyond its cut
-_BLOCK_VALUES = 1 << 18  # coordinates held at once
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,12 @@ class Cover:
 
     def log_density(self, x: Array) -> Array:
         """log h at x [n, d]; -inf outside the support. Returns [n]."""
-        total = np.zeros(len(x))
-        for rows in self._blocks(len(x)):
-            for j, u in enumerate(self._whitened(x[rows])):
-                self._add_terms(total[rows], np.empty((0, 0)), u, j)
-        return self._log(total)
+        return self._sums(x, np.empty((0, 0)))
 
     def log_density_and_gradient(self, x: Array) -> tuple[Array, Array]:
         """log h [n] and its gradient [n, d], which is 0 outside the support."""
-        total, gradient = np.zeros(len(x)), np.zeros_like(x)
-        for rows in self._blocks(len(x)):
-            u = self._whitened(x[rows])
-            pull = np.zeros(u.shape)  # [j, n, d]: sum_k of the terms of h times L_j^-1 (c_k - x)
-            for j in range(len(u)):
-                self._add_terms(total[rows], pull[j], u[j], j)
-            gradient[rows] = pull.transpose(1, 0, 2).reshape(u.shape[1], -1) @ self._inverses.reshape(-1, x.shape[1])
-        return self._log(total), gradient / np.where(total > 0, total, 1.0)[:, None]
+        gradient = np.zeros_like(x)
+        return self._sums(x, gradient), gradient
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n independent draws, [n, d]; normals beyond the cut are drawn again."""
@@ -124,65 +114,89 @@ class Cover:
         log_b = self.log_peaks[self.shape] + farthest.sum(axis=1) + q0.log_normaliser()
         return float(logsumexp(np.log(self.weights) + log_b))
 
-    @functools.cached_property
-    def _inverses(self) -> Array:
-        """L_j^-1, [j, d, d]."""
-        return np.linalg.inv(self.factors)
-
-    @functools.cached_property
-    def _whitened_centres(self) -> list[Array]:
-        """By shape, float32 [d, components of that shape]."""
-        pairs = enumerate(self._inverses)
-        return [
-            np.ascontiguousarray(L @ (self.centres[self.shape == j] - self._origin).T, np.float32) for j, L in pairs
-        ]
-
-    @functools.cached_property
-    def _origin(self) -> Array:
-        """Whitened points are taken from here, so that they are small where it matters."""
-        origin: Array = self.centres.mean(axis=0)
-        return origin
-
-    def _whitened(self, x: Array) -> Array:
-        """L_j^-1 (x - origin), float32 [j, n, d]."""
-        u = (x - self._origin) @ self._inverses.reshape(-1, x.shape[1]).T
-        return np.ascontiguousarray(u.reshape(len(x), *self.factors.shape[:2]).transpose(1, 0, 2), np.float32)
-
-    def _blocks(self, n: int) -> list[slice]:
-        size = max(1, _BLOCK_VALUES // (self.dimension * len(self.factors)))
-        return [slice(i, i + size) for i in range(0, n, size)]
-
-    def _add_terms(self, total: Array, pull: Array, u: Array, j: int) -> None:
-        """Add the terms of shape j to total [n] and pull [n, d], in units of the highest peak; no pull if empty."""
-        weights = self.weights[self.shape == j] * math.exp(self.log_peaks[j] - self.log_peaks.max())
-        add_terms(total, pull, u, self._whitened_centres[j], weights, self.squared_radius)
-
-    def _log(self, total: Array) -> Array:
+    def _sums(self, x: Array, gradient: Array) -> Array:
+        """log h at x; adds its gradient to a second array, unless that is empty."""
+        total = np.zeros(len(x))
+        add_terms(total, gradient, np.ascontiguousarray(x, np.float64), *self._packed, self.squared_radius)
+        if len(gradient):
+            gradient /= np.where(total > 0, total, 1.0)[:, None]
         with np.errstate(divide="ignore"):
             log_h: Array = np.log(total) + self.log_peaks.max()
         return log_h
 
+    @functools.cached_property
+    def _packed(self) -> tuple[Array, Array, Array, Array, Array]:
+        """What `add_terms` reads, components of one shape one after another.
+
+        Whitened points are taken from an origin amid the centres, so that they are small where it matters.
+        """
+        order = np.argsort(self.shape, kind="stable")
+        inverses = np.linalg.inv(self.factors)  # L_j^-1
+        ends = np.searchsorted(self.shape[order], np.arange(len(self.factors) + 1))
+        origin = self.centres.mean(axis=0)
+        whitened = np.einsum("kde,ke->kd", inverses[self.shape], self.centres - origin)[order]
+        weights = (self.weights * np.exp(self.log_peaks - self.log_peaks.max())[self.shape])[order]
+        return origin, inverses, ends, whitened.astype(np.float32), weights
+
 
 @njit
-def add_terms(total, pull, u, v, weights, squared_radius):  # type: ignore[no-untyped-def]
-    """total_n += sum_k w_k exp(-|u_n - v_k|^2 / 2) over the v_k within the radius; pull_n likewise, times v_k - u_n.
+def add_terms(total, gradient, x, origin, inverses, ends, v, weights, squared_radius):  # type: ignore[no-untyped-def]
+    """total_n += sum_k w_k exp(-|u_n - v_k|^2 / 2) over the v_k within the radius, u_n = L_k^-1 (x_n - origin).
 
-    u: float32 [n, d], v: float32 [d, k]. Few centres are near: distances are what takes the time, and the loop over
-    centres is the inner one so that it becomes vector instructions.
+    Adds to gradient_n that of the sum, unless the array is empty. v: float32 [k, d], those of shape j from ends[j] to
+    ends[j + 1]. Blocks of points are carried along, so that the innermost loops become vector instructions; whitening
+    is in float64, since a point far from the origin lies close to some v. Few of them are near: distances are what
+    takes the time.
     """
-    dimension, count = v.shape
-    squared = np.empty(count, np.float32)
-    for n in range(len(u)):
-        squared[:] = np.float32(0)
-        for d in range(dimension):
-            here = u[n, d]
-            for k in range(count):
-                apart = here - v[d, k]
-                squared[k] += apart * apart
-        for k in range(count):
-            if squared[k] <= squared_radius:
-                term = weights[k] * math.exp(-0.5 * squared[k])
-                total[n] += term
-                if len(pull):
-                    for d in range(dimension):
-                        pull[n, d] += term * (v[d, k] - u[n, d])
+    d = x.shape[1]
+    centred, row, pull = np.zeros((d, BLOCK)), np.empty(BLOCK), np.empty((d, BLOCK))
+    u, squared = np.empty((d, BLOCK), np.float32), np.empty(BLOCK, np.float32)
+    for start in range(0, len(x), BLOCK):
+        count = min(BLOCK, len(x) - start)
+        centred[:, :count] = x[start : start + count].T - origin.reshape(-1, 1)
+        for j in range(len(inverses)):
+            whiten(u, row, centred, inverses[j])
+            pulled = False
+            for k in range(ends[j], ends[j + 1]):
+                if not near(squared, u, v[k], squared_radius):
+                    continue
+                if len(gradient) and not pulled:
+                    pull[:] = 0.0
+                    pulled = True
+                for n in range(count):
+                    if squared[n] <= squared_radius:
+                        term = weights[k] * math.exp(-0.5 * squared[n])
+                        total[start + n] += term
+                        if pulled:
+                            for i in range(d):
+                                pull[i, n] += term * (v[k, i] - u[i, n])
+            if pulled:
+                gradient[start : start + count] += (inverses[j].T @ pull)[:, :count].T
+
+
+@njit
+def whiten(u, row, centred, inverse):  # type: ignore[no-untyped-def]
+    """u = L^-1 centred, float32 [d, BLOCK]; L^-1 is lower triangular."""
+    for i in range(len(u)):
+        row[:] = 0.0
+        for k in range(i + 1):
+            factor = inverse[i, k]
+            for n in range(BLOCK):
+                row[n] += factor * centred[k, n]
+        for n in range(BLOCK):
+            u[i, n] = row[n]
+
+
+@njit
+def near(squared, u, v, squared_radius):  # type: ignore[no-untyped-def]
+    """squared = |u_n - v|^2 of all points of a block; whether any of them lies within the radius."""
+    squared[:] = np.float32(0)
+    for i in range(len(u)):
+        here = v[i]
+        for n in range(BLOCK):
+            apart = u[i, n] - here
+            squared[n] += apart * apart
+    inside = 0
+    for n in range(BLOCK):
+        inside += squared[n] <= squared_radius
+    return inside > 0

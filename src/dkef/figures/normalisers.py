@@ -16,7 +16,8 @@ LOOKS = {
     "annealed": Look("annealed from the mixture", "#009E73", "D", "-"),
 }
 NOTE = (
-    "Bars: 2 standard errors; ticks below: how much lower the likelihood may be by the bound on the bias. "
+    "Bars: 2 standard errors; ticks below: how much lower the likelihood may be by the bound on the bias (not shown "
+    "where that is below the axis). "
     "Open marks: not to be trusted, by signs of its own or since another one found mass that it missed. Grey band: the "
     "trusted estimate with most effective samples, 2 standard errors."
 )
@@ -82,10 +83,18 @@ def _likelihoods(axes: Axes, rows: pd.DataFrame) -> None:
                 row["evaluations"], row["log_likelihood"], yerr=2 * row["stderr"], color=look.color, marker=look.marker,
                 markersize=4.5, linewidth=1.0, markerfacecolor=look.color if row["status"] == OK else "white",
             )  # fmt: skip
-            if np.isfinite(row["bias_bound"]):
-                low = row["log_likelihood"] - 2 * row["stderr"] - row["bias_bound"]
-                axes.plot(row["evaluations"], low, color=look.color, marker="_", markersize=7, markeredgewidth=1.2)
     axes.set_xscale("log")
+    _bounds(axes, rows[np.isfinite(rows["bias_bound"])])
+
+
+def _bounds(axes: Axes, rows: pd.DataFrame) -> None:
+    """Ticks within the axis as it is: the bound for a few samples may be thousands of nats."""
+    bottom, top = axes.get_ylim()
+    for _, row in rows.iterrows():
+        low = row["log_likelihood"] - 2 * row["stderr"] - row["bias_bound"]
+        color = LOOKS[row["proposal"]].color
+        axes.plot(row["evaluations"], low, color=color, marker="_", markersize=7, markeredgewidth=1.2)
+    axes.set_ylim(bottom, top + 0.1 * (top - bottom))  # room for the name of the model
 
 
 def _effective(axes: Axes, rows: pd.DataFrame) -> None:

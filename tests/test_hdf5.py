@@ -112,7 +112,7 @@ def test_anything_but_plain_arrays_and_a_record_is_refused(path: Path, what: str
 
 # In a process of its own, which an alarm ends: where HDF5 loops, no exception can stop it.
 EVERY_BYTE = """
-import contextlib, signal, sys
+import signal, sys
 from pathlib import Path
 from dkef.errors import DkefError
 from dkef.hdf5 import USER_BLOCK, read_hdf5, reseal

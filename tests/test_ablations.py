@@ -1,5 +1,6 @@
 """The ready experiments: each composes, each ablation varies what its name says, each variant trains in smoke size."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -40,14 +41,12 @@ def test_the_ablations_of_the_issue_are_all_there() -> None:
 
 def test_the_phase_2_ablation_ends_the_same_first_phase_in_four_ways() -> None:
     plan = Plan("ablation_phase2")
-    for family in ("kef_g", "dkef"):
-        names = [f"{family}_phase1", family, f"{family}_converged", f"{family}_folds"]
-        found = [asdict(plan.spec("redwine", model)) for model in names]
-        ends = [(spec["phase2_iterations"], spec["phase2_stopping"], spec["phase2_rows"]) for spec in found]
-        assert ends == [
-            (0, "improving", "validation"), (1000, "improving", "validation"), (1000, "converged", "validation"),
-            (1000, "converged", "folds"),
-        ]  # fmt: skip
+    for dataset, family in (("redwine", "kef_g"), ("redwine", "dkef"), ("ring", "dkef_g15")):
+        names = [f"{family}_{end}" for end in ("phase1", "improving", "converged", "folds")]
+        found = [asdict(plan.spec(dataset, model)) for model in names]
+        assert {json.loads(plan.train_slice(dataset, model, 0))["of"] for model in names} == {family}
+        ends = [(spec["phase2_iterations"], spec["phase2_stopping"]) for spec in found]
+        assert ends == [(0, "improving"), (1000, "improving"), (1000, "converged"), (1000, "folds")]
         rest = [{key: value for key, value in spec.items() if not key.startswith("phase2_")} for spec in found]
         assert all(spec == rest[0] for spec in rest)
 

@@ -15,13 +15,15 @@ from dkef.models.protocol import Array, Fit, Workbench
 from tests.data.test_splits import made_up
 
 PLACES: list[Path | None] = []
+DRAWN: list[float] = []
 
 
 class Watched:
-    """A Gaussian that notes where its checkpoint would be."""
+    """A Gaussian that notes where its checkpoint would be and what it draws."""
 
     def fit(self, rows: Array, valid: Array, bench: Workbench) -> Fit:
         PLACES.append(bench.checkpoint)
+        DRAWN.append(bench.rng("init").normal())
         return Fit(GaussianModel.fit(rows))
 
 
@@ -30,12 +32,13 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with splits, for which `train.main()` trains the watched model."""
     write_splits(tmp_path / "seed0.h5", made_up(), {"config": {"seed": 0}})
     spec = {"_target_": "tests.test_train.Watched"}
-    config = json.dumps({"dataset": "ring", "model": "watched", "seed": 0, "threads": 1, "spec": spec})
+    config = json.dumps({"dataset": "ring", "model": "a", "of": "watched", "seed": 0, "threads": 1, "spec": spec})
     files = ("--data", str(tmp_path / "seed0.h5"), "--out", str(tmp_path / "cell/model.h5"))
     arguments = ("train", "--config", config, *files, "--trace", str(tmp_path / "cell/trace.csv"))
     monkeypatch.setattr(sys, "argv", list(arguments))
     monkeypatch.setattr(train, "instantiate", lambda section: Watched())
     PLACES.clear()
+    DRAWN.clear()
     return tmp_path / "cell"
 
 
@@ -57,3 +60,13 @@ def test_what_killed_runs_left_is_named_and_removed(place: Path, caplog: pytest.
         train.main()
     assert "checkpoint-0123-4567-89ab.h5 is of other settings, data or code and is not continued" in caplog.text
     assert sorted(path.name for path in place.iterdir()) == ["model.h5", "trace.csv", "trace.csv.sha256"]
+
+
+def test_a_variant_draws_what_the_model_it_varies_draws(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train.main()
+    for names in ({"model": "b"}, {"of": "another"}):
+        told = sys.argv.index("--config") + 1
+        config = json.dumps(json.loads(sys.argv[told]) | names)
+        monkeypatch.setattr(sys, "argv", [*sys.argv[:told], config, *sys.argv[told + 1 :]])
+        train.main()
+    assert DRAWN[0] == DRAWN[1] != DRAWN[2]

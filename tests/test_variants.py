@@ -82,6 +82,14 @@ def test_phase_2_steps_on_100_validation_rows_as_the_text_says_and_on_200_as_the
     assert composed("benchmark", name, "fidelity=code").phase2_batch_rows == 200
 
 
+@pytest.mark.parametrize("name", ["kef_g", "dkef_g15"])
+def test_phase_2_ends_by_folds_on_synthetic_sets_by_the_text_on_real_ones_and_as_the_code_does_on_both(name: str):
+    assert composed("synthetic", name, "fidelity=paper").phase2_stopping == "folds"
+    assert composed("benchmark", name, "fidelity=paper").phase2_stopping == "improving"
+    assert composed("synthetic", name, "fidelity=code").phase2_stopping == "fixed"
+    assert composed("benchmark", name, "fidelity=code").phase2_stopping == "fixed"
+
+
 @VARIANTS
 def test_learning_rate_and_minibatches_are_those_of_the_section(protocol: str, name: str):
     spec = composed(protocol, name)

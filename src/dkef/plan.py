@@ -115,7 +115,7 @@ class Plan:
         """The whole configuration of a (dataset, model) of this experiment."""
         experiment = self.experiment
         dataset_variant = experiment.datasets.get(dataset, Variant(dataset))
-        model_variant = experiment.models.get(model, Variant(model))
+        model_variant = self._variant(model)
         suite = self._suite_of.get((dataset, model))
         if suite is None:
             raise ConfigError(f"experiment {self.name} has no cell {dataset} x {model}")
@@ -129,6 +129,9 @@ class Plan:
                 *(o for o in map(self._for_cell(dataset, model), self.overrides) if o),
             )
         )
+
+    def _variant(self, model: str) -> Variant:
+        return self.experiment.models.get(model, Variant(model))
 
     def _for_cell(self, dataset: str, model: str) -> Any:
         """An override "name: key=value" concerns one dataset or model only; one without a name concerns all."""
@@ -197,7 +200,8 @@ class Plan:
 
     def train_slice(self, dataset: str, model: str, seed: int) -> str:
         cell = self.cell(dataset, model)
-        return canonical(_name(dataset, model, seed) | {"spec": cell.model, "threads": cell.compute.threads})
+        reads = {"of": self._variant(model).of, "spec": cell.model, "threads": cell.compute.threads}
+        return canonical(_name(dataset, model, seed) | reads)
 
     def evaluate_slice(self, dataset: str, model: str, seed: int) -> str:
         cell = self.cell(dataset, model)

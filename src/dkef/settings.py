@@ -7,6 +7,8 @@ from dkef.data.settings import Dataset
 from dkef.normaliser.settings import Normaliser
 from dkef.typed import one_of, require
 
+PHASE2_ENDS = ("improving", "fixed", "converged", "folds")
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -17,6 +19,7 @@ class Protocol:
     kef_learning_rate: float
     kef_noise_std: float
     kef_lambda_init: float
+    kef_phase2_stopping: str  # what fidelity=paper takes
     baseline_width: int
 
     def __post_init__(self) -> None:
@@ -25,6 +28,7 @@ class Protocol:
         for key in ("kef_learning_rate", "kef_lambda_init"):
             require(getattr(self, key) > 0, f"protocol.{key}", getattr(self, key), "> 0")
         require(self.kef_noise_std >= 0, "protocol.kef_noise_std", self.kef_noise_std, ">= 0")
+        one_of("protocol.kef_phase2_stopping", self.kef_phase2_stopping, *PHASE2_ENDS)
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,7 @@ class Fidelity:
     validation_fit_rows: int  # training rows behind the alpha of the early-stopping loss; 0 means all
     validation_noise: bool
     phase2_parameters: str  # lambda | lambda_and_q0
-    phase2_stopping: str  # improving | fixed | converged
+    phase2_stopping: str  # improving | fixed | converged | folds
     phase2_batch_rows: int  # validation rows behind one step of phase 2
     # likelihood baselines
     made_learning_rate: float
@@ -57,7 +61,7 @@ class Fidelity:
         one_of("fidelity.width_parametrisation", self.width_parametrisation, "squared", "plain")
         one_of("fidelity.top_activation", self.top_activation, "softplus", "linear")
         one_of("fidelity.phase2_parameters", self.phase2_parameters, "lambda", "lambda_and_q0")
-        one_of("fidelity.phase2_stopping", self.phase2_stopping, "improving", "fixed", "converged")
+        one_of("fidelity.phase2_stopping", self.phase2_stopping, *PHASE2_ENDS)
         require(self.phase2_batch_rows >= 1, "fidelity.phase2_batch_rows", self.phase2_batch_rows, ">= 1")
         one_of("fidelity.baseline_patience_unit", self.baseline_patience_unit, "minibatches", "epochs")
         one_of("fidelity.baseline_degrees", self.baseline_degrees, "random", "sequential")

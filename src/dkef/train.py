@@ -27,7 +27,9 @@ log = logging.getLogger("dkef.train")
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m dkef.train", description=__doc__.splitlines()[0])
-    parser.add_argument("--config", required=True, help="canonical JSON: dataset, model, seed, spec, threads")
+    parser.add_argument(
+        "--config", required=True, help="canonical JSON: dataset, model, of (the model it varies), seed, spec, threads"
+    )
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
     parser.add_argument("--out", type=Path, required=True, help="model file to write")
     parser.add_argument("--trace", type=Path, required=True, help="CSV to write, one row an iteration")
@@ -41,7 +43,8 @@ def main() -> None:
     checkpoint = args.out.with_name(f"checkpoint-{digest}-{splits.digest}-{code}.h5")
     for other in sorted(set(args.out.parent.glob("checkpoint-*")) - set(args.out.parent.glob(f"{checkpoint.stem}*"))):
         log.info("%s is of other settings, data or code and is not continued", other)
-    bench = Workbench(config["dataset"], config["model"], config["seed"], checkpoint, config["threads"], log)
+    # A variant draws what the model it varies draws, so that an ablation compares runs and not their luck.
+    bench = Workbench(config["dataset"], config["of"], config["seed"], checkpoint, config["threads"], log)
     start = time.monotonic()
     fit = instantiate(config["spec"]).fit(splits.train, splits.valid, bench)
     log.info("%s after %.1f s: status %s, %s", fit.stopped, time.monotonic() - start, fit.status, fit.notes)

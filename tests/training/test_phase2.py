@@ -44,15 +44,15 @@ def loss(stage: Phase2, theta: Array, lambdas: tuple[float, float], fit: Array, 
 
 
 def mean_loss(stage: Phase2, theta: Array, lambdas: tuple[float, float]) -> float:
-    if stage.spec.phase2_rows == "validation":
+    if stage.spec.phase2_stopping == "converged":
         return loss(stage, theta, lambdas, TRAIN, VALID)
     parts = [np.arange(k, len(TRAIN), FOLDS) for k in range(FOLDS)]
     return float(np.mean([loss(stage, theta, lambdas, np.delete(TRAIN, k, axis=0), TRAIN[k]) for k in parts]))
 
 
-@pytest.mark.parametrize("judges", ["validation", "folds"])
-def test_no_pair_of_regularisers_on_a_grid_is_better_than_the_one_found(judges: str):
-    stage, theta = phase2(replace(SPEC, phase2_rows=judges))
+@pytest.mark.parametrize("end", ["converged", "folds"])
+def test_no_pair_of_regularisers_on_a_grid_is_better_than_the_one_found(end: str):
+    stage, theta = phase2(replace(SPEC, phase2_stopping=end))
     final = stage.run(theta)
     found = mean_loss(stage, theta, (final.lambda_alpha, final.lambda_c))
     decades = 10.0 ** np.arange(-6, 2)
@@ -63,7 +63,7 @@ def test_no_pair_of_regularisers_on_a_grid_is_better_than_the_one_found(judges: 
 
 
 def test_the_alpha_kept_is_that_of_all_training_rows_at_the_regularisers_found():
-    stage, theta = phase2(replace(SPEC, phase2_rows="folds"))
+    stage, theta = phase2(replace(SPEC, phase2_stopping="folds"))
     final = stage.run(theta)
     assert final.validation_loss == pytest.approx(
         loss(stage, theta, (final.lambda_alpha, final.lambda_c), TRAIN, VALID), rel=1e-9
@@ -92,7 +92,7 @@ def test_statistics_of_what_remains_are_those_of_the_remaining_rows():
 
 
 def test_noise_is_on_the_rows_of_the_fit_and_not_on_those_that_judge():
-    stage, theta = phase2(replace(SPEC, noise_std=0.3, phase2_rows="folds"))
+    stage, theta = phase2(replace(SPEC, noise_std=0.3, phase2_stopping="folds"))
     trial = stage.trials(theta, stage.statistics(theta, stage.train))[0]
     np.testing.assert_allclose(trial.judge.G, stage.statistics(theta, TRAIN[::FOLDS]).G, rtol=1e-12)
     noised = np.delete(stage.train, np.arange(0, 83, FOLDS), axis=0)

@@ -170,7 +170,7 @@ def test_the_derivative_in_the_regularisers_equals_finite_differences():
         ({"learning_rate": 0.0}, "model.learning_rate"),
         ({"layers": 0, "extra_unit": True}, "model.extra_unit"),
         ({"phase2_parameters": "lambda_and_q0"}, "model.phase2_parameters"),
-        ({"phase2_rows": "folds", "phase2_stopping": "fixed"}, "model.phase2_rows"),
+        ({"phase2_stopping": "folds", "phase2_parameters": "lambda_and_q0"}, "model.phase2_parameters"),
     ],
 )
 def test_settings_out_of_range_are_refused_by_key(change: dict, key: str):

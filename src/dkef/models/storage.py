@@ -28,6 +28,7 @@ class TrainedCell:
 
     dataset: str
     model: str
+    of: str  # itself, or the model whose variant it is
     seed: int
     spec: dict[str, Any]
     threads: int

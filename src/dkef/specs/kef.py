@@ -48,9 +48,10 @@ class KernelExponentialFamily:
     weight_decay: float = 0.0  # on the networks' weights and biases
     max_skipped: int = 50  # so many steps in a row without a finite gradient are a divergence
     # phase 2
-    phase2_stopping: str = "improving"  # steps of Adam while J falls | fixed: all of them | converged: its minimum
+    # improving: steps of Adam while J on the validation rows falls | fixed: all of them | converged: to its minimum
+    # | folds: to its minimum on folds of the training rows, each held out once
+    phase2_stopping: str = "improving"
     phase2_iterations: int = 1000  # at most so many steps, or evaluations of J on the way to its minimum
-    phase2_rows: str = "validation"  # rows behind that J: validation | folds (of the training rows, each held out once)
     phase2_learning_rate: float = 1e-3  # of Adam
     phase2_batch_rows: int = 100  # validation rows behind each of its steps
     phase2_parameters: str = "lambda"  # lambda | lambda_and_q0, the latter for fixed steps only
@@ -65,15 +66,9 @@ class KernelExponentialFamily:
         one_of("model.top_activation", self.top_activation, "softplus", "linear")
         one_of("model.width_parametrisation", self.width_parametrisation, "squared", "plain")
         one_of("model.phase2_parameters", self.phase2_parameters, "lambda", "lambda_and_q0")
-        one_of("model.phase2_stopping", self.phase2_stopping, "improving", "fixed", "converged")
-        one_of("model.phase2_rows", self.phase2_rows, "validation", "folds")
+        one_of("model.phase2_stopping", self.phase2_stopping, "improving", "fixed", "converged", "folds")
         fixed, moving = self.phase2_stopping == "fixed", self.phase2_parameters
         require(fixed or moving == "lambda", "model.phase2_parameters", moving, "lambda, or phase2_stopping=fixed")
-        judges, end = self.phase2_rows, self.phase2_stopping
-        require(
-            end == "converged" or judges == "validation", "model.phase2_rows", judges,
-            "validation, or phase2_stopping=converged",
-        )  # fmt: skip
         one_of("model.dtype", self.dtype, "float32", "float64")
         for key in AT_LEAST_ONE:
             require(getattr(self, key) >= 1, f"model.{key}", getattr(self, key), ">= 1")

@@ -86,7 +86,7 @@ class Phase2:
 
     def run(self, theta: Array) -> Final:
         statistics = self.statistics(theta, self.train)
-        if self.spec.phase2_stopping == "converged":
+        if self.spec.phase2_stopping in ("converged", "folds"):
             tuned, iterations = self.search(theta, self.trials(theta, statistics))
         else:
             tuned, iterations = self.adam_steps(theta, statistics)
@@ -112,7 +112,7 @@ class Phase2:
 
     def trials(self, theta: Array, statistics: Statistics) -> list[Trial]:
         """All training rows against the validation rows, or nine tenths of the former against each tenth."""
-        if self.spec.phase2_rows == "validation":
+        if self.spec.phase2_stopping != "folds":
             return [Trial(statistics, self.statistics(theta, self.valid))]
         trials, n = [], len(self.train)
         for k in range(min(FOLDS, n)):

@@ -161,7 +161,7 @@ def ring_cell(tmp_path: Path) -> tuple[Path, Path]:
     dataset = {"title": "Ring", "source": source, "preprocessing": {"whiten": False}}
     prepare = json.dumps({"name": "ring", "seed": 0, "dataset": dataset})
     train = json.dumps({
-        "dataset": "ring", "model": "gaussian", "seed": 0, "threads": 1,
+        "dataset": "ring", "model": "gaussian", "of": "gaussian", "seed": 0, "threads": 1,
         "spec": {"_target_": "dkef.specs.gaussian.Gaussian"},
     })  # fmt: skip
     run = [sys.executable, "-m"]

@@ -70,6 +70,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     config = {
         "dataset": "redwine",
         "model": "gaussian",
+        "of": "gaussian",
         "seed": 0,
         "spec": {"_target_": "a.B", "width": 3},
         "threads": 1,
@@ -124,6 +125,7 @@ def test_the_deviations_page_shows_both_values_of_a_fidelity_key(pages: dict[str
     text = html.unescape(pages["deviations"])
     assert "paper: train" in text
     assert "code: all" in text
+    assert "paper: ${protocol.kef_phase2_stopping}" in text  # where the section of the paper decides
 
 
 def test_every_fidelity_key_is_explained_among_the_deviations() -> None:

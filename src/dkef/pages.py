@@ -143,7 +143,7 @@ def cards_page(request: Request, args: argparse.Namespace) -> list[Markup]:
 def deviations_page(request: Request, args: argparse.Namespace) -> list[Markup]:
     """Where paper, authors' code and this project differ, and why; with the values of both choices of `fidelity`."""
     rows = read_table(args.tables[0], DEVIATION_COLUMNS)
-    choices = {path.stem: OmegaConf.load(path) for path in args.fidelity}
+    choices: dict[str, Any] = {path.stem: OmegaConf.to_container(OmegaConf.load(path)) for path in args.fidelity}
     shown: list[dict[str, Any]] = []
     for row in rows.to_dict("records"):
         group, _, key = row["key"].partition(".")

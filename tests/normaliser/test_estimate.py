@@ -1,5 +1,6 @@
 """log Z against closed forms and quadrature, and doubts where they belong."""
 
+import json
 import math
 from dataclasses import replace
 from typing import Any
@@ -192,3 +193,13 @@ def test_one_sample_among_many_effective_ones_is_no_doubt():
     many = Moments(10**6, 0.0, math.log(5e6), math.log(1e3))
     assert many.largest_square_share > 0.1
     assert conclude("mixture", Pilot(-5.0, -1.0, 0.4), stages(many, many, many), "")["status"] == "ok"
+
+
+def test_a_bound_beyond_all_numbers_is_told_in_words_because_json_has_no_infinity():
+    """The variance run met a mode, 500 nats above what the run behind the bound's Z saw."""
+    rng = np.random.default_rng(0)
+    low, high = (Moments.of_weights(level + rng.normal(size=1000)) for level in (0.0, 500.0))
+    record = conclude("q0", Pilot(-3.0, -1.5, 0.1), Stages(high, low, (low, low)), "samples")
+    assert record["log_z_bias_bound"] is None
+    assert record["bound_condition"] == "the bound is too large to be written as a number"
+    json.dumps(record, allow_nan=False)

@@ -68,7 +68,10 @@ def bound(pilot: Pilot, variance: Moments, bound_z: Moments, n: int) -> float:
     share = variance.largest_square_share
     if _rests_on_one(variance):
         raise BoundError(f"the variance rests on few samples: the largest makes {share:.0%} of the sum of squares")
-    return bias_bound(pilot.log_a, pilot.log_s, pilot.rho, bound_z.log_mean, variance.log_variance, n)
+    found = bias_bound(pilot.log_a, pilot.log_s, pilot.rho, bound_z.log_mean, variance.log_variance, n)
+    if not math.isfinite(found):
+        raise BoundError("the bound is too large to be written as a number")
+    return found
 
 
 def own_doubts(moments: Moments) -> list[str]:

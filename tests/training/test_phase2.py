@@ -70,6 +70,22 @@ def test_the_alpha_kept_is_that_of_all_training_rows_at_the_regularisers_found()
     )
 
 
+@pytest.mark.parametrize(
+    ("change", "wide"),
+    [
+        ({"phase2_stopping": "folds"}, True),
+        ({"phase2_stopping": "converged"}, True),
+        ({"phase2_stopping": "fixed", "phase2_iterations": 0, "lambda_alpha": 1e-7}, True),
+        ({"phase2_stopping": "fixed", "phase2_iterations": 0}, False),
+    ],
+)
+def test_statistics_are_in_float64_where_lambda_is_or_may_become_too_small_for_float32(change: dict, wide: bool):
+    stage, theta = phase2(replace(SPEC, dtype="float32", **change))
+    exact, _ = phase2(replace(SPEC, **change))
+    error = np.abs(stage.run(theta).alpha / exact.run(theta).alpha - 1).max()
+    assert error < 1e-9 if wide else 1e-9 < error < 1e-3
+
+
 def test_the_quadratic_from_statistics_is_the_loss_up_to_that_of_q0():
     stage, theta = phase2(SPEC)
     (trial,) = stage.trials(theta, stage.statistics(theta, TRAIN))

@@ -22,7 +22,7 @@ from dkef.training.kef_variables import BASE, LAMBDAS, assemble, regularisers
 from dkef.training.statistics import Statistics, kernel_statistics, lambda_gradient, mean_of, solve
 
 # Blocks in float32, summed in float64, give alpha to 2e-5 at lambda_alpha = 2e-3 and to 1e-3 at 1e-5; below this the
-# blocks are in float64, at a fifth of the speed.
+# blocks are in float64, at a fifth of the speed. So they are where a search may go anywhere below.
 SMALLEST_LAMBDA_FOR_FLOAT32 = 1e-6
 FOLDS = 10
 DECADES = 0.5  # first step of the search, in log10 lambda
@@ -83,10 +83,11 @@ class Phase2:
         self.valid = valid
         moving = LAMBDAS + (BASE if self.spec.phase2_parameters == "lambda_and_q0" else ())
         self.moving = graph.layout.mask(*moving)
+        self.searches = self.spec.phase2_stopping in ("converged", "folds")
 
     def run(self, theta: Array) -> Final:
         statistics = self.statistics(theta, self.train)
-        if self.spec.phase2_stopping in ("converged", "folds"):
+        if self.searches:
             tuned, iterations = self.search(theta, self.trials(theta, statistics))
         else:
             tuned, iterations = self.adam_steps(theta, statistics)
@@ -102,8 +103,10 @@ class Phase2:
         return full_statistics(parameters, rows, self.spec.block_rows)
 
     def float32_suffices(self, theta: Array) -> bool:
+        if self.searches or self.spec.dtype != "float32":
+            return False
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))
-        return self.spec.dtype == "float32" and float(weights.alpha) >= SMALLEST_LAMBDA_FOR_FLOAT32
+        return float(weights.alpha) >= SMALLEST_LAMBDA_FOR_FLOAT32
 
     def alpha(self, theta: Array, statistics: Statistics) -> Array | None:
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))

@@ -58,7 +58,9 @@ def write_evaluation(
     if truth:
         arrays |= {"true_log_density": -0.5 * (x**2).sum(axis=1) - math.log(2 * math.pi), "true_score": -x}
     change(arrays)
-    evaluate.write_evaluation(path, arrays, {"status": "ok", "normalised": True, "config_digest": "abc"} | record)
+    evaluate.write_evaluation(
+        path, arrays, {"status": "ok", "normalised": True, "log_z_status": "ok", "config_digest": "abc"} | record
+    )
 
 
 def run(
@@ -134,6 +136,17 @@ def test_the_doubts_of_the_normaliser_go_with_every_number_that_rests_on_it(cell
     for metric in ("log_likelihood_bias_bound", "log_z_bias_bound"):
         assert table.status[metric] == "undefined: rho is 0.6, not below 1/2"
         assert math.isnan(table.value[metric])
+    assert table.status["score_loss"] == "ok"
+
+
+def test_the_doubt_of_a_mixture_about_its_components_goes_with_its_likelihood(cell: Path) -> None:
+    x = rng_for("test", "compare").standard_normal((N, D))
+    sound = run(cell)
+    write_evaluation(cell / "evaluation.h5", x, 0.3, log_z_status="untrusted: component 1, one sample makes 0.34 of Z")
+    table = run(cell)
+    for metric in ("log_likelihood", "log_likelihood_raw"):
+        assert table.status[metric] == "untrusted: component 1, one sample makes 0.34 of Z"
+        assert table.value[metric] == sound.value[metric]
     assert table.status["score_loss"] == "ok"
 
 

@@ -11,7 +11,7 @@ from dkef.evaluate import write_evaluation
 from dkef.evaluation import read_evaluation
 
 ARRAYS = {"log_density": np.arange(4.0), "score": np.arange(8.0).reshape(4, 2), "curvature": -np.ones((4, 2))}
-RECORD = {"status": "ok", "normalised": False, "config_digest": "abc"}
+RECORD = {"status": "ok", "normalised": False, "log_z_status": "ok", "config_digest": "abc"}
 
 
 def test_what_the_evaluate_stage_writes_comes_back(tmp_path: Path) -> None:

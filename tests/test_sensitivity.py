@@ -41,7 +41,9 @@ def cell(tmp_path: Path) -> Path:
 
 def write_evaluation(path: Path, score: Any, status: str = "ok") -> None:
     arrays = {"score": score, "curvature": score, "log_density": score[:, 0]}
-    evaluate.write_evaluation(path, arrays, {"status": status, "normalised": True, "config_digest": "abc"})
+    evaluate.write_evaluation(
+        path, arrays, {"status": status, "normalised": True, "log_z_status": "ok", "config_digest": "abc"}
+    )
 
 
 def run(module: Any, *argv: str) -> None:

@@ -56,6 +56,7 @@ def main() -> None:
         "status": trained.status,
         "stopped": trained.stopped,
         "normalised": model.normalised,
+        "log_z_status": model.log_z_status,
         "config_digest": trained.provenance.config_digest,
         "code_version": code_version(),
     }

@@ -34,7 +34,7 @@ def read_evaluation(path: Path, shape: tuple[int, ...]) -> EvaluatedModel:
         evaluated = EvaluatedModel(contents.record, **contents.arrays)
     except TypeError as error:
         raise DkefError(f"{path} is not an evaluation ({one_line(error)}); {REMEDY}") from None
-    if missing := [key for key in ("status", "normalised") if key not in contents.record]:
+    if missing := [key for key in ("status", "normalised", "log_z_status") if key not in contents.record]:
         raise DkefError(f"{path} is not an evaluation (its record has no {missing[0]}); {REMEDY}")
     if not isinstance(digest := contents.record.get("config_digest"), str | None):
         raise DkefError(f"{path} is not an evaluation (its config_digest is {one_line(repr(digest))}); {REMEDY}")

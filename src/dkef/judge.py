@@ -111,9 +111,10 @@ class Judge:
     def _likelihoods(self) -> dict[str, Callable[[], Estimate]]:
         log_density = self.model.log_density
         if self.model.record["normalised"]:
+            constant = Estimate(0.0, 0.0, str(self.model.record["log_z_status"]))
             return {
-                "log_likelihood": lambda: log_likelihood(log_density),
-                "log_likelihood_raw": lambda: log_likelihood(log_density, log_det=self.log_det),
+                "log_likelihood": lambda: log_likelihood(log_density, constant),
+                "log_likelihood_raw": lambda: log_likelihood(log_density, constant, self.log_det),
             }
         return {
             "log_likelihood": lambda: log_likelihood(log_density, self._log_z()),

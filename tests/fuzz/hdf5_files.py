@@ -63,7 +63,11 @@ def _write_seeds(folder: Path) -> None:
         write_model(folder / f"model-{name}.h5", Fit(model), {"config_digest": "abc", "config": {"seed": 0}})
     write_splits(folder / "splits.h5", made_up(), {"config": {"seed": 0}})
     evaluated = {"log_density": x[:, 0], "score": x, "curvature": x, "true_score": x}
-    write_evaluation(folder / "evaluation.h5", evaluated, {"status": "ok", "normalised": True, "config_digest": "abc"})
+    write_evaluation(
+        folder / "evaluation.h5",
+        evaluated,
+        {"status": "ok", "normalised": True, "log_z_status": "ok", "config_digest": "abc"},
+    )
     facts = {"dataset": "ring", "model": "gaussian", "seed": 0, "log_z": 0.1, "masses": {"a": 0.5}}
     write_grid(folder / "grid.h5", {"axis": np.arange(5.0), "log_density": np.ones((5, 5))}, facts)
     for kind, arrays in (("q0", {}), ("mixture", COVER), ("annealed", COVER | SCHEDULE)):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -103,6 +103,13 @@ def test_the_mixture_density_integrates_to_one() -> None:
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     total = np.exp(two_gaussians().log_density(grid)).sum() * (axis[1] - axis[0]) ** 2
     assert total == pytest.approx(1, abs=1e-8)  # the trapezoidal rule on smooth, decayed integrands
+
+
+def test_a_mixture_doubts_what_one_of_its_components_doubts() -> None:
+    first, second = two_gaussians().parts
+    assert MixtureModel((first, second)).log_z_status == "ok"
+    doubted = replace(second, log_z=LogZ(status="untrusted: few samples"))
+    assert MixtureModel((first, doubted)).log_z_status == "untrusted: component 1, few samples"
 
 
 def test_a_mixture_remembers_the_cluster_of_every_training_row() -> None:

@@ -90,6 +90,15 @@ class MixtureModel(DensityModel):
     def dimension(self) -> int:
         return self.parts[0].model.dimension
 
+    @property
+    def log_z_status(self) -> str:
+        doubts = [
+            f"component {i}, {part.log_z.status.removeprefix('untrusted: ')}"
+            for i, part in enumerate(self.parts)
+            if part.log_z.status != "ok"
+        ]
+        return f"untrusted: {'; '.join(doubts)}" if doubts else "ok"
+
     def log_density(self, x: Array) -> Array:
         log_p: Array = logsumexp([part.log_density(x) for part in self.parts], axis=0)
         return log_p

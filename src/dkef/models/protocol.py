@@ -36,6 +36,11 @@ class DensityModel(abc.ABC):
     log_z: float | None = None  # log of the integral of exp(log_density), once somebody has estimated it
 
     @property
+    def log_z_status(self) -> str:
+        """Of a normalised model: "ok", or "untrusted: why" where it rests on an estimated constant that is in doubt."""
+        return "ok"
+
+    @property
     @abc.abstractmethod
     def dimension(self) -> int:
         """Number of coordinates d."""

@@ -65,6 +65,7 @@ def draw(inputs: Inputs) -> Figure:
     models = model_order([row for column in columns for row in column.model_of])
     rows, width = len(models) + 1, max(len(columns), 1)
     across = LEFT + CELL[0] * max(width, 4) + 0.1
+    left = LEFT + CELL[0] * max(4 - width, 0) / 2  # few columns stand in the middle of the notes
     foot = Footnotes.of(inputs, across, *NOTES)
     size = (across, TOP + CELL[1] * rows + BAR + foot.height)
     figure = Figure(figsize=size)
@@ -73,24 +74,24 @@ def draw(inputs: Inputs) -> Figure:
         return figure
     for c, column in enumerate(columns):
         seed = column.entry.seeds[0]
-        truth = _panel(figure, c, 0, size)
+        truth = _panel(figure, left, c, 0, size)
         truth.set_title(column.title, fontsize=8, pad=14, fontweight="bold")
         _truth(truth, inputs, column, seed)
         best = _best(inputs, column, models, seed)
         for r, model in enumerate(models, start=1):
-            _model(_panel(figure, c, r, size), inputs, column, model, seed, best)
+            _model(_panel(figure, left, c, r, size), inputs, column, model, seed, best)
     for r, label in enumerate(["truth", *[look_of(m, i).label for i, m in enumerate(models)]]):
         y = 1 - (TOP + CELL[1] * (r + 0.58)) / size[1]
-        figure.text(0.3 / size[0], y, label, rotation=90, ha="center", va="center", fontsize=7.5)
+        figure.text((left - LEFT + 0.3) / size[0], y, label, rotation=90, ha="center", va="center", fontsize=7.5)
     _colour_bar(figure, size, foot.height)
     foot.draw(figure)
     return figure
 
 
-def _panel(figure: Figure, column: int, row: int, size: tuple[float, float]) -> Axes:
+def _panel(figure: Figure, left: float, column: int, row: int, size: tuple[float, float]) -> Axes:
     """A square panel at its place, with room above it for two numbers."""
     side = CELL[0] - 0.06
-    x = LEFT + CELL[0] * column
+    x = left + CELL[0] * column
     y = size[1] - TOP - CELL[1] * row - 0.17 - side
     axes: Axes = figure.add_axes((x / size[0], y / size[1], side / size[0], side / size[1]))
     axes.set_xticks([])

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from dkef.data.synthetic import KNOWN
-from dkef.figures.inputs import OWN_REFERENCE, DatasetEntry, Grid, Inputs, Request
-from dkef.grid import KERNEL_POSITIONS, on_grid, points_of
-from dkef.models.gaussian import GaussianModel
-from dkef.streams import rng_for
-from dkef.summarise import SUMMARY_COLUMNS, summary_rows
+from dkef.core.streams import rng_for
+from dkef.data.synthetic.source import KNOWN
+from dkef.models.gaussian.density import GaussianModel
+from dkef.results.inputs import OWN_REFERENCE, DatasetEntry, Grid, Inputs, Request
+from dkef.stages.grid import KERNEL_POSITIONS, on_grid, points_of
+from dkef.stages.summarise import SUMMARY_COLUMNS, summary_rows
 
 BASELINES = ("made", "made_mog", "maf", "maf_mog", "real_nvp")
 BENCHMARK_MODELS = ("gaussian", *BASELINES, "kef_g", "dkef_fixed_q0", "dkef")

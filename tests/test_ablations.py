@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dkef.figures.catalogue import find
+from dkef.config.plan import Plan
+from dkef.config.typed import instantiate
+from dkef.core.provenance import canonical
+from dkef.core.streams import rng_for
 from dkef.models.protocol import Workbench
-from dkef.plan import Plan
-from dkef.provenance import canonical
-from dkef.streams import rng_for
-from dkef.typed import instantiate
+from dkef.report.figures.catalogue import find
 
 NAMES = sorted(path.stem for path in (Path(__file__).parents[1] / "config" / "experiment").glob("ablation_*.yaml"))
 VARIED = {
@@ -67,7 +67,7 @@ def test_an_ablation_composes_and_renders_a_figure_of_its_own(name: str) -> None
     plan = Plan(name)
     plan.check()
     assert plan.experiment.figures == [name]
-    assert find(name).module == "dkef.figures.ablation"
+    assert find(name).module == "dkef.report.figures.ablation"
 
 
 @pytest.mark.parametrize("name", VARIED)

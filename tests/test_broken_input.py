@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dkef import agreement
-from dkef.agreement import agreement_rows
-from dkef.claims import COLUMNS as CLAIM_COLUMNS
-from dkef.config import compose_cell
+from dkef.config.compose import compose_cell
+from dkef.config.plan import load_experiment
+from dkef.config.settings import Comparison
+from dkef.core.errors import ConfigError, DkefError
+from dkef.core.streams import rng_for
 from dkef.data.archives import extract
 from dkef.data.catalogue import read_catalogue
 from dkef.data.download import UnavailableError
 from dkef.data.tables import Csv, Npy
-from dkef.errors import ConfigError, DkefError
-from dkef.figures.inputs import Request, read_metrics, read_trace
-from dkef.judge import read_normaliser
-from dkef.metrics import COLUMNS, SENSITIVITY_COLUMNS
+from dkef.metrics.judge import read_normaliser
+from dkef.metrics.pointwise import COLUMNS, SENSITIVITY_COLUMNS
 from dkef.models.storage import read_log_z
-from dkef.pages import claims_page, read_benchmark
-from dkef.plan import load_experiment
-from dkef.settings import Comparison
-from dkef.streams import rng_for
-from dkef.summarise import gather
+from dkef.results.inputs import Request, read_metrics, read_trace
+from dkef.stages import agreement
+from dkef.stages.agreement import agreement_rows
+from dkef.stages.claims import COLUMNS as CLAIM_COLUMNS
+from dkef.stages.pages import claims_page, read_benchmark
+from dkef.stages.summarise import gather
 
 SENSITIVITY = ",".join(SENSITIVITY_COLUMNS).encode() + b"\n"
 HEADER = ",".join(COLUMNS).encode() + b"\n"

@@ -8,12 +8,12 @@ from statistics import median
 import pandas as pd
 import pytest
 
-from dkef.claims import COLUMNS, STATEMENTS, judge_all
-from dkef.figures.inputs import DatasetEntry, Request
-from dkef.figures.look import BENCHMARK, SYNTHETIC
-from dkef.statements.evidence import AHEAD, BEHIND, CLOSE, Evidence
-from dkef.statements.verdict import FAILED, HELD, OPEN
-from dkef.tables import read_table
+from dkef.core.tables import read_table
+from dkef.report.claims.evidence import AHEAD, BEHIND, CLOSE, Evidence
+from dkef.report.claims.verdict import FAILED, HELD, OPEN
+from dkef.report.figures.look import BENCHMARK, SYNTHETIC
+from dkef.results.inputs import DatasetEntry, Request
+from dkef.stages.claims import COLUMNS, STATEMENTS, judge_all
 from tests.made_up import benchmark_metrics, summary_of
 
 Values = dict[tuple[str, str, str], list[float]]
@@ -322,7 +322,15 @@ def test_the_command_writes_one_row_a_statement(tmp_path: Path) -> None:
         '{"experiment":"made_up","title":"","datasets":['
         '{"name":"redwine","models":["dkef","maf"],"seeds":[0,1,2],"synthetic":false,"subset_of":null,"title":"R"}]}'
     )
-    command = [sys.executable, "-m", "dkef.claims", "--config", config, "--metrics", str(tmp_path / "metrics.csv")]
+    command = [
+        sys.executable,
+        "-m",
+        "dkef.stages.claims",
+        "--config",
+        config,
+        "--metrics",
+        str(tmp_path / "metrics.csv"),
+    ]
     command += ["--summary", str(tmp_path / "summary.csv"), "--out", str(tmp_path / "claims.csv")]
     subprocess.run(command, check=True, capture_output=True)
     table = read_table(tmp_path / "claims.csv", COLUMNS)

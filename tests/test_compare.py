@@ -12,18 +12,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dkef import compare, evaluate
+from dkef.config.settings import Comparison
+from dkef.core.errors import DkefError
+from dkef.core.provenance import canonical
+from dkef.core.streams import rng_for
+from dkef.core.tables import read_table
 from dkef.data.splits import Splits, write_splits
 from dkef.data.whitening import Whitening
-from dkef.errors import DkefError
-from dkef.judge import Yardstick
-from dkef.metrics import COLUMNS, METRICS, score_loss
+from dkef.metrics.judge import Yardstick
+from dkef.metrics.pointwise import COLUMNS, METRICS, score_loss
+from dkef.metrics.stein import compare_fssd, fssd, ksd
 from dkef.models.protocol import Array
-from dkef.provenance import canonical
-from dkef.settings import Comparison
-from dkef.stein import compare_fssd, fssd, ksd
-from dkef.streams import rng_for
-from dkef.tables import read_table
+from dkef.stages import compare, evaluate
 
 N, D = 60, 2
 LOG_Z = {"log_z": 1.5, "log_z_stderr": 0.1, "log_z_bias_bound": 0.01, "status": "ok", "extra": [1]}

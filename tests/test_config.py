@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from dkef.config import compose_cell, config_folder
-from dkef.errors import ConfigError
-from dkef.plan import Plan, load_experiment
+from dkef.config.compose import compose_cell, config_folder
+from dkef.config.plan import Plan, load_experiment
+from dkef.core.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
 
@@ -51,7 +51,7 @@ def test_a_misspelt_key_is_named_with_its_file_and_the_likely_meaning(project):
 
 
 def test_a_misspelt_key_of_a_model_is_named_with_its_file(project):
-    (project / "model" / "gaussian.yaml").write_text("_target_: dkef.specs.gaussian.Gaussian\nwidht: 3\n")
+    (project / "model" / "gaussian.yaml").write_text("_target_: dkef.models.gaussian.spec.Gaussian\nwidht: 3\n")
     with pytest.raises(ConfigError, match=r"config/model/gaussian\.yaml: model\.widht is an unknown key"):
         compose_cell(())
 
@@ -143,9 +143,9 @@ def test_a_comment_changes_no_slice_and_a_value_changes_only_the_slices_that_rea
 
 def test_models_and_datasets_can_live_outside_the_repository(tmp_path, monkeypatch):
     (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "mine.yaml").write_text("_target_: dkef.specs.gaussian.Gaussian\n")
+    (tmp_path / "model" / "mine.yaml").write_text("_target_: dkef.models.gaussian.spec.Gaussian\n")
     monkeypatch.setenv("DKEF_CONFIG_PATH", str(tmp_path))
-    assert compose_cell(("model=mine",)).model == {"_target_": "dkef.specs.gaussian.Gaussian"}
+    assert compose_cell(("model=mine",)).model == {"_target_": "dkef.models.gaussian.spec.Gaussian"}
 
 
 def test_an_override_with_a_name_concerns_only_that_dataset_or_model():

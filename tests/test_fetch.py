@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from dkef.core.errors import DkefError
+from dkef.core.files import file_digest, pid_space
 from dkef.data.catalogue import RawFile
 from dkef.data.download import Patience, Progress
-from dkef.errors import DkefError
-from dkef.fetch import fetch_file, main
-from dkef.files import file_digest, pid_space
+from dkef.stages.fetch import fetch_file, main
 
 GOOD = b"a;b\n" + b"1;2\n" * 5000
 SHA = hashlib.sha256(GOOD).hexdigest()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dkef.errors import DkefError
-from dkef.files import (
+from dkef.core.errors import DkefError
+from dkef.core.files import (
     ABANDONED_SECONDS,
     note_of,
     pid_space,
@@ -46,7 +46,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_scratch_file(tmp_path):
 def writing_process(target: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that has written half of a file and waits."""
     program = (
-        "import sys, time; from pathlib import Path; from dkef.files import whole_file\n"
+        "import sys, time; from pathlib import Path; from dkef.core.files import whole_file\n"
         "with whole_file(Path(sys.argv[1])) as scratch:\n"
         "    scratch.write_text('ne'); print('half way', flush=True); time.sleep(600)"
     )

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import norm
 
 from dkef.data.splits import read_splits
-from dkef.data.synthetic import KNOWN
-from dkef.figures.inputs import read_grid
-from dkef.grid import HELD, KERNEL_POSITIONS, LAYOUTS, kernel_of, mode_regions, on_grid, outside_truth, points_of
-from dkef.models.gaussian import GaussianModel
+from dkef.data.synthetic.source import KNOWN
+from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Array
+from dkef.results.inputs import read_grid
+from dkef.stages.grid import HELD, KERNEL_POSITIONS, LAYOUTS, kernel_of, mode_regions, on_grid, outside_truth, points_of
 from tests.models.kef_examples import example_component, example_parameters
 
 
@@ -142,10 +142,10 @@ def test_the_command_line_writes_a_grid_that_knows_its_cell(tmp_path: Path, ring
     model, data = ring_cell
     config = json.dumps({
         "dataset": "ring", "model": "gaussian", "seed": 0, "threads": 1,
-        "source": {"_target_": "dkef.data.synthetic.Synthetic", "distribution": "ring", "rows": 300},
+        "source": {"_target_": "dkef.data.synthetic.source.Synthetic", "distribution": "ring", "rows": 300},
     })  # fmt: skip
     out = tmp_path / "grid.h5"
-    command = [sys.executable, "-m", "dkef.grid", "--config", config, "--model", str(model), "--data", str(data)]
+    command = [sys.executable, "-m", "dkef.stages.grid", "--config", config, "--model", str(model), "--data", str(data)]
     subprocess.run([*command, "--log-z", "--out", str(out)], check=True, capture_output=True)
     key, grid = read_grid(out)
     assert key == ("ring", "gaussian", 0)
@@ -157,16 +157,16 @@ def test_the_command_line_writes_a_grid_that_knows_its_cell(tmp_path: Path, ring
 def ring_cell(tmp_path: Path) -> tuple[Path, Path]:
     """A trained Gaussian and its splits, made by the stages themselves."""
     data, model = tmp_path / "seed0.h5", tmp_path / "model.h5"
-    source = {"_target_": "dkef.data.synthetic.Synthetic", "distribution": "ring", "rows": 300}
+    source = {"_target_": "dkef.data.synthetic.source.Synthetic", "distribution": "ring", "rows": 300}
     dataset = {"title": "Ring", "source": source, "preprocessing": {"whiten": False}}
     prepare = json.dumps({"name": "ring", "seed": 0, "dataset": dataset})
     train = json.dumps({
         "dataset": "ring", "model": "gaussian", "of": "gaussian", "seed": 0, "threads": 1,
-        "spec": {"_target_": "dkef.specs.gaussian.Gaussian"},
+        "spec": {"_target_": "dkef.models.gaussian.spec.Gaussian"},
     })  # fmt: skip
     run = [sys.executable, "-m"]
-    first = [*run, "dkef.preprocess", "--config", prepare, "--raw", str(tmp_path), "--out", str(data)]
-    second = [*run, "dkef.train", "--config", train, "--data", str(data), "--out", str(model)]
+    first = [*run, "dkef.stages.preprocess", "--config", prepare, "--raw", str(tmp_path), "--out", str(data)]
+    second = [*run, "dkef.stages.train", "--config", train, "--data", str(data), "--out", str(model)]
     subprocess.run(first, check=True, capture_output=True)
     subprocess.run([*second, "--trace", str(tmp_path / "trace.csv")], check=True, capture_output=True)
     return model, data

@@ -8,8 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
-from dkef.errors import DkefError
-from dkef.hdf5 import read_hdf5, reseal, write_hdf5
+from dkef.core.errors import DkefError
+from dkef.core.hdf5 import read_hdf5, reseal, write_hdf5
 
 ARRAYS = {"x": np.arange(6.0).reshape(2, 3), "inner/n": np.array(4)}
 RECORD = {"status": "ok", "best": 0.1}
@@ -114,8 +114,8 @@ def test_anything_but_plain_arrays_and_a_record_is_refused(path: Path, what: str
 EVERY_BYTE = """
 import signal, sys
 from pathlib import Path
-from dkef.errors import DkefError
-from dkef.hdf5 import USER_BLOCK, read_hdf5, reseal
+from dkef.core.errors import DkefError
+from dkef.core.hdf5 import USER_BLOCK, read_hdf5, reseal
 signal.alarm(60)
 path, refused = Path(sys.argv[1]), 0
 whole = path.read_bytes()

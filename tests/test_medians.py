@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from dkef.medians import median_interval, signed_rank_p_value
-from dkef.streams import rng_for
+from dkef.core.streams import rng_for
+from dkef.metrics.medians import median_interval, signed_rank_p_value
 
 
 def test_the_interval_of_fifteen_runs_is_the_fourth_lowest_to_the_fourth_highest() -> None:

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dkef.metrics import (
+from dkef.core.streams import rng_for
+from dkef.metrics.pointwise import (
     Estimate,
     NotFiniteError,
     fisher_divergence,
@@ -14,9 +15,8 @@ from dkef.metrics import (
     require_finite,
     score_loss,
 )
-from dkef.models.gaussian import GaussianModel
+from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Array
-from dkef.streams import rng_for
 
 
 def points(n: int = 200, d: int = 3) -> Array:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from dkef import load_model, normalise
-from dkef.models.gaussian import GaussianModel
-from dkef.models.kef import KefModel
+from dkef import load_model
+from dkef.models.gaussian.density import GaussianModel
+from dkef.models.kef.density import KefModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import write_model
+from dkef.stages import normalise
 from tests.normaliser.examples import random_kef
 
 CONFIG = {
@@ -102,7 +103,7 @@ def test_a_normalised_model_is_refused_with_a_sentence(tmp_path):
     path = tmp_path / "model.h5"
     write_model(path, Fit(GaussianModel.fit(random_kef(m=50).z)), {})
     done = subprocess.run(
-        [sys.executable, "-m", "dkef.normalise", "run", "--model", str(path)],
+        [sys.executable, "-m", "dkef.stages.normalise", "run", "--model", str(path)],
         capture_output=True,
         text=True,
         check=False,
@@ -128,19 +129,19 @@ def test_sample_counts_must_be_whole_numbers(text, capsys):
 
 
 def test_the_stage_imports_no_tensorflow():
-    code = "import sys, dkef.normalise, dkef.models.kef; sys.exit('tensorflow' in sys.modules)"
+    code = "import sys, dkef.stages.normalise, dkef.models.kef.density; sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_planning_needs_no_compiler():
-    code = "import sys, dkef.settings, dkef.normaliser; sys.exit('numba' in sys.modules)"
+    code = "import sys, dkef.config.settings, dkef.normaliser; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.slow
 def test_a_run_killed_by_the_system_ends_as_if_nothing_had_happened(model, tmp_path):
     words = ["--samples", "4e6", "--chunk-samples", "5e5", "--pilot-samples", "1e5", "--bound-samples", "5e5"]
-    command = [sys.executable, "-m", "dkef.normalise", "run", "--model", str(model), *words]
+    command = [sys.executable, "-m", "dkef.stages.normalise", "run", "--model", str(model), *words]
     process = subprocess.Popen([*command, "--folder", str(tmp_path / "killed"), "--out", str(tmp_path / "killed.json")])
     deadline = time.monotonic() + 120
     while not (tmp_path / "killed" / "z_00001.json").exists():

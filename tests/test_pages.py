@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from dkef.claims import COLUMNS as CLAIM_COLUMNS
-from dkef.claims import judge_all
-from dkef.figures.inputs import Request
-from dkef.markup import Markup, page, paragraph, table
-from dkef.models.gaussian import GaussianModel
+from dkef.core.streams import rng_for
+from dkef.core.tables import write_table
+from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import write_model
-from dkef.pages import PAGES
-from dkef.published import COLUMNS as PUBLISHED_COLUMNS
-from dkef.published import beside_ours, read_published
-from dkef.statements.evidence import Evidence
-from dkef.streams import rng_for
-from dkef.tables import write_table
+from dkef.report.claims.evidence import Evidence
+from dkef.report.markup import Markup, page, paragraph, table
+from dkef.results.inputs import Request
+from dkef.stages.claims import COLUMNS as CLAIM_COLUMNS
+from dkef.stages.claims import judge_all
+from dkef.stages.pages import PAGES
+from dkef.stages.published import COLUMNS as PUBLISHED_COLUMNS
+from dkef.stages.published import beside_ours, read_published
 from tests import made_up
 
 ROOT = Path(__file__).parents[1]
@@ -150,15 +150,26 @@ def test_text_from_tables_cannot_become_markup() -> None:
 
 
 def test_the_command_line_writes_cards_of_splits(tmp_path: Path) -> None:
-    source = {"_target_": "dkef.data.synthetic.Synthetic", "distribution": "mog", "rows": 200}
+    source = {"_target_": "dkef.data.synthetic.source.Synthetic", "distribution": "mog", "rows": 200}
     prepare = json.dumps({"name": "mog", "seed": 0, "dataset": {"title": "MoG", "source": source}})
     data, out = tmp_path / "seed0.h5", tmp_path / "cards.html"
     run = [sys.executable, "-m"]
-    first = [*run, "dkef.preprocess", "--config", prepare, "--raw", str(tmp_path), "--out", str(data)]
+    first = [*run, "dkef.stages.preprocess", "--config", prepare, "--raw", str(tmp_path), "--out", str(data)]
     subprocess.run(first, check=True, capture_output=True)
     config = json.dumps({"experiment": "mine", "title": "Mine", "datasets": [], "reduced": "small"})
     assert Request.parse(config).reduced == "small"
-    second = [*run, "dkef.pages", "--config", config, "--page", "cards", "--splits", str(data), "--out", str(out)]
+    second = [
+        *run,
+        "dkef.stages.pages",
+        "--config",
+        config,
+        "--page",
+        "cards",
+        "--splits",
+        str(data),
+        "--out",
+        str(out),
+    ]
     subprocess.run(second, check=True, capture_output=True)
     text = out.read_text(encoding="utf-8")
     check(text)

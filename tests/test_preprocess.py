@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dkef.config import compose_cell
+from dkef.config.compose import compose_cell
+from dkef.config.typed import instantiate, plain
+from dkef.core.errors import ConfigError, DkefError
+from dkef.core.streams import rng_for
 from dkef.data.card import card
 from dkef.data.particles import repeated_minimum
 from dkef.data.prepare import median_gaps
 from dkef.data.source import RawTable
 from dkef.data.splits import Splits, read_provenance, read_splits
-from dkef.errors import ConfigError, DkefError
-from dkef.preprocess import main
-from dkef.streams import rng_for
-from dkef.typed import instantiate, plain
+from dkef.stages.preprocess import main
 
 MIRRORS = [Path(entry) for entry in os.environ.get("DKEF_DATA_MIRROR", "").split(os.pathsep) if entry]
 SIZES = {  # D, train, valid, test
@@ -115,7 +115,8 @@ def test_the_law_of_a_whitened_synthetic_set_is_known_too(tmp_path: Path) -> Non
 
 
 def test_fetch_and_preprocess_import_neither_tensorflow_nor_scikit_learn() -> None:
-    code = "import sys, dkef.fetch, dkef.preprocess, dkef.data.synthetic, dkef.data.tables, dkef.data.particles;"
+    code = "import sys, dkef.stages.fetch, dkef.stages.preprocess;"
+    code += "import dkef.data.synthetic.source, dkef.data.tables, dkef.data.particles;"
     code += "sys.exit(bool({'tensorflow', 'sklearn', 'matplotlib', 'snakemake'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

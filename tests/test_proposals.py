@@ -6,13 +6,13 @@ import sys
 import numpy as np
 import pytest
 
-from dkef import proposals
 from dkef.data.splits import Splits, read_splits, write_splits
 from dkef.data.whitening import Whitening
-from dkef.figures.inputs import read_proposals
-from dkef.models.kef import KefModel
+from dkef.models.kef.density import KefModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import write_model
+from dkef.results.inputs import read_proposals
+from dkef.stages import proposals
 from tests.normaliser.examples import log_moment, random_kef
 
 CONFIG = {

@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from dkef.errors import DkefError
-from dkef.published import PUBLISHED_COLUMNS, beside_ours, read_published
+from dkef.core.errors import DkefError
+from dkef.stages.published import PUBLISHED_COLUMNS, beside_ours, read_published
 from tests.made_up import benchmark_metrics, summary_of
 
 TABLE = Path(__file__).parents[1] / "data" / "published.csv"

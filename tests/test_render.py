@@ -16,11 +16,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from dkef.errors import DkefError
-from dkef.figures.catalogue import FIGURES
-from dkef.figures.inputs import Inputs, Request
-from dkef.grid import write_grid
-from dkef.render import draw, save
+from dkef.core.errors import DkefError
+from dkef.report.figures.catalogue import FIGURES
+from dkef.results.inputs import Inputs, Request
+from dkef.stages.grid import write_grid
+from dkef.stages.render import draw, save
 from tests import made_up
 
 PLANAR = ("ring", "square", "mor")
@@ -174,7 +174,7 @@ def test_the_command_line_draws_a_figure_from_files(tmp_path: Path) -> None:
                       "models": ["gaussian", "dkef_g15"], "seeds": [0]}],
     })  # fmt: skip
     out = [tmp_path / "toys.pdf", tmp_path / "toys.png"]
-    command = [sys.executable, "-m", "dkef.render", "--config", config, "--figure", "toys"]
+    command = [sys.executable, "-m", "dkef.stages.render", "--config", config, "--figure", "toys"]
     command += ["--metrics", str(tmp_path / "metrics.csv"), "--grids", *map(str, paths), "--splits", str(data)]
     subprocess.run([*command, "--out", *map(str, out)], check=True, capture_output=True)
     assert out[0].read_bytes().startswith(b"%PDF")

@@ -12,19 +12,19 @@ import pytest
 import yaml
 
 import dkef
-from dkef.config import compose_cell
+from dkef.config.compose import compose_cell
+from dkef.config.plan import Plan, load_experiment
+from dkef.config.typed import instantiate
+from dkef.core.errors import ConfigError, DkefError
+from dkef.core.streams import rng_for
+from dkef.core.trust import allowed, belongs_to_user
 from dkef.data.archives import extract
 from dkef.data.catalogue import read_catalogue
 from dkef.data.download import UnavailableError
 from dkef.data.tables import Npy
-from dkef.errors import ConfigError, DkefError
-from dkef.models.gaussian import GaussianModel
+from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_own_model, write_model
-from dkef.plan import Plan, load_experiment
-from dkef.streams import rng_for
-from dkef.trust import allowed, belongs_to_user
-from dkef.typed import instantiate
 from tests.models.test_storage import rewrite_record
 
 
@@ -52,7 +52,7 @@ def test_a_job_of_the_workflow_restores_classes_in_modules_of_the_user(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "my_density.py").write_text(
-        "from dkef.models.gaussian import GaussianModel\nclass Mine(GaussianModel): pass\n"
+        "from dkef.models.gaussian.density import GaussianModel\nclass Mine(GaussianModel): pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     rewrite_record(model, **{"class": "my_density.Mine"})
@@ -72,7 +72,7 @@ def test_the_users_own_modules_are_those_outside_the_installation(
     monkeypatch.setenv("DKEF_TRUSTED", os.pathsep.join(["numpy", "other"]))
     assert belongs_to_user("numpy")
     assert not belongs_to_user("h5py")
-    assert allowed("dkef.specs.gaussian.Gaussian")
+    assert allowed("dkef.models.gaussian.spec.Gaussian")
     assert not allowed("dkefs.Gaussian")
 
 

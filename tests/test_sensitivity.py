@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dkef import agreement, evaluate, sensitivity
-from dkef.agreement import AGREEMENT_COLUMNS, compare_orders
+from dkef.config.settings import Comparison
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
+from dkef.core.tables import read_table
 from dkef.data.splits import Splits, write_splits
 from dkef.data.whitening import Whitening
-from dkef.errors import DkefError
-from dkef.judge import Yardstick
-from dkef.metrics import SENSITIVITY_COLUMNS
-from dkef.settings import Comparison
-from dkef.stein import fssd, ksd
-from dkef.streams import rng_for
-from dkef.tables import read_table
+from dkef.metrics.judge import Yardstick
+from dkef.metrics.pointwise import SENSITIVITY_COLUMNS
+from dkef.metrics.stein import fssd, ksd
+from dkef.stages import agreement, evaluate, sensitivity
+from dkef.stages.agreement import AGREEMENT_COLUMNS, compare_orders
 
 SHIFTS = {"far": 1.0, "near": 0.4, "true": 0.0}  # models N(shift, I) of data N(0, I)
 COMPARISON = {"fssd_locations": 20}

@@ -7,9 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dkef.errors import ConfigError
-from dkef.figures.mixtures import draw as draw_figure
-from dkef.separated import (
+from dkef.core.errors import ConfigError
+from dkef.core.streams import rng_for
+from dkef.report.figures.mixtures import draw as draw_figure
+from dkef.stages.separated import (
     CORRECTED,
     PRINTED,
     Separated,
@@ -20,7 +21,6 @@ from dkef.separated import (
     score_matching_statistics,
     verdict,
 )
-from dkef.streams import rng_for
 
 SMALL = Separated(rows=2000, shares=[0.3, 0.5, 0.8], lambdas=[1e-4, 1e-3, 1e-2], seeds=1, inducing=[1, 4])
 
@@ -110,8 +110,8 @@ def test_a_share_outside_the_unit_interval_is_refused() -> None:
 
 
 def test_the_stage_writes_table_verdict_and_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dkef.figures.mixtures as figure
-    import dkef.separated as stage
+    import dkef.report.figures.mixtures as figure
+    import dkef.stages.separated as stage
 
     config = '{"rows": 200, "seeds": 1, "shares": [0.3, 0.7], "lambdas": [0.001], "inducing": [1]}'
     table, judged, picture = (str(tmp_path / name) for name in ("table.csv", "verdict.json", "mixtures.png"))

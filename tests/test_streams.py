@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dkef.streams import rng_for, stream_key
+from dkef.core.streams import rng_for, stream_key
 
 
 def test_the_same_name_gives_the_same_stream_and_another_name_another_one():

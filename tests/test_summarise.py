@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dkef import summarise
-from dkef.errors import DkefError
-from dkef.metrics import COLUMNS
-from dkef.streams import rng_for
-from dkef.tables import read_table, write_table
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
+from dkef.core.tables import read_table, write_table
+from dkef.metrics.pointwise import COLUMNS
+from dkef.stages import summarise
 
 SEEDS = 12  # two digits, so that 10 must not sort before 2
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dkef.errors import DkefError
-from dkef.streams import rng_for
-from dkef.tables import read_table, write_table
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
+from dkef.core.tables import read_table, write_table
 
 
 def test_numbers_come_back_to_the_last_bit(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dkef import train
+from dkef.core.files import pid_space
 from dkef.data.splits import write_splits
-from dkef.files import pid_space
-from dkef.models.gaussian import GaussianModel
+from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Array, Fit, Workbench
+from dkef.stages import train
 from tests.data.test_splits import made_up
 
 PLACES: list[Path | None] = []
@@ -49,7 +49,7 @@ def test_a_checkpoint_has_another_name_after_an_edit_of_the_code(place: Path, mo
     monkeypatch.setattr(train, "sources_digest", lambda *modules: asked.append(modules) or "an edit")
     train.main()
     assert PLACES[0] == PLACES[1] != PLACES[2]
-    assert asked == [("dkef.train", "tests.test_train")]  # somebody's own model counts too
+    assert asked == [("dkef.stages.train", "tests.test_train")]  # somebody's own model counts too
 
 
 def test_what_killed_runs_left_is_named_and_removed(place: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import pytest
 
-from dkef.config import compose_cell
-from dkef.specs.kef import KernelExponentialFamily
-from dkef.streams import rng_for
-from dkef.training.kef_variables import BASE, assemble, frozen_names, initial_values
-from dkef.typed import instantiate
+from dkef.config.compose import compose_cell
+from dkef.config.typed import instantiate
+from dkef.core.streams import rng_for
+from dkef.models.kef.spec import KernelExponentialFamily
+from dkef.models.kef.variables import BASE, assemble, frozen_names, initial_values
 
 
 class Sizes(NamedTuple):

@@ -13,11 +13,12 @@ __all__ = ["__version__", "fit", "load_model"]
 
 # Lazy, so that `import dkef` stays light for stages that need none of these.
 HOMES = {"fit": "dkef.library", "load_model": "dkef.models.storage"}
+MODULES = {"stein": "dkef.metrics.stein", "normaliser": "dkef.normaliser"}
 
 
 def __getattr__(name: str) -> Any:
     if name in HOMES:
         return getattr(importlib.import_module(HOMES[name]), name)
-    if name in {"stein", "normaliser"}:
-        return importlib.import_module(f"dkef.{name}")
+    if name in MODULES:
+        return importlib.import_module(MODULES[name])
     raise AttributeError(f"module 'dkef' has no attribute {name!r}")

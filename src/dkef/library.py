@@ -3,9 +3,9 @@
 import logging
 from pathlib import Path
 
-from dkef.config import compose_cell
+from dkef.config.compose import compose_cell
+from dkef.config.typed import instantiate
 from dkef.models.protocol import Array, Fit, Workbench
-from dkef.typed import instantiate
 
 
 def fit(

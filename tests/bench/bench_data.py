@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from limits import Limit
 
+from dkef.core.streams import rng_for
 from dkef.data.particles import FEATURES
-from dkef.streams import rng_for
 
 ROWS = 2_000_000
 BLOCK_ROWS = 10_000
@@ -56,7 +56,7 @@ def measure(rows: int = ROWS) -> dict[str, float]:
         paths = ["--raw", str(raw), "--out", str(raw / "out.h5")]
         start = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "dkef.preprocess", "--config", json.dumps(config), *paths],
+            [sys.executable, "-m", "dkef.stages.preprocess", "--config", json.dumps(config), *paths],
             check=True,
             stderr=subprocess.DEVNULL,
         )

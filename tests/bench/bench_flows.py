@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from limits import best_time, sgemm_time
 
-from dkef.models.arithmetic import TensorFlowArithmetic
-from dkef.models.flow_density import draw_flow, log_density
-from dkef.models.flows import FlowModel
+from dkef.core.streams import rng_for
+from dkef.models.flows.arithmetic import TensorFlowArithmetic
+from dkef.models.flows.density import draw_flow, log_density
+from dkef.models.flows.fit import BLOCK_STEPS, flow_shape
+from dkef.models.flows.model import FlowModel
+from dkef.models.flows.spec import Flow
+from dkef.models.flows.steps import Layout, compile_flow
 from dkef.models.protocol import Array
-from dkef.specs.flows import Flow
-from dkef.streams import rng_for
-from dkef.training.likelihood_steps import Layout, compile_flow
-from dkef.training.maximum_likelihood import BLOCK_STEPS, flow_shape
 
 D, ROWS = 43, 1000
 MADE = Flow()

@@ -8,9 +8,9 @@ import tracemalloc
 
 import numpy as np
 
-from dkef.models.kcef_fit import Hyper, Rows, Statistics, cross_validated_score, kernel_derivatives
+from dkef.models.kcef.conditional import Hyper, Rows, Statistics, cross_validated_score, kernel_derivatives
+from dkef.models.kcef.spec import Kcef
 from dkef.models.protocol import Array, Workbench
-from dkef.specs.kcef import Kcef
 
 FOLDS = 10
 HYPER = Hyper(1.0, 1.0, 1e-3)

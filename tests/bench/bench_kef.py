@@ -13,8 +13,8 @@ import numpy as np
 from kef_products import graph_flop, step_flop
 from limits import Limit, best_time, sgemm_time
 
-from dkef.specs.kef import KernelExponentialFamily
-from dkef.training.kef_variables import Layout, frozen_names, initial_values
+from dkef.models.kef.spec import KernelExponentialFamily
+from dkef.models.kef.variables import Layout, frozen_names, initial_values
 
 PAPER = KernelExponentialFamily()  # R = 3, L = 3, W = 30, M = 300, |Dt| = |Dv| = 100
 BATCH = PAPER.batch_rows
@@ -44,7 +44,7 @@ LIMITS = (
 
 def problem(spec: KernelExponentialFamily, d: int, n: int = 1000):
     """A graph of functions, a start and some rows."""
-    from dkef.training.kef_graph import KefGraph
+    from dkef.models.kef.graph import KefGraph
 
     rng = np.random.default_rng(0)
     # Inducing points apart from the rows: at x = z automatic differentiation of the clamped distance is off.

@@ -6,7 +6,7 @@ import resource
 import numpy as np
 from limits import best_time
 
-from dkef.stein import compare_fssd, fssd, ksd
+from dkef.metrics.stein import compare_fssd, fssd, ksd
 
 N, D, J = 174_900, 22, 100
 KSD_ROWS = 20_000  # the cap of config/config.yaml

@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
-from dkef.specs.kef import KernelExponentialFamily
-from dkef.training.kef_graph import KefGraph
+from dkef.models.kef.graph import KefGraph
+from dkef.models.kef.spec import KernelExponentialFamily
 
 PRODUCTS = ("MatMul", "BatchMatMulV2")
 

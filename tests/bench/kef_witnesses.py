@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from dkef.models.backend import Tensor
-from dkef.models.base_measure import base_jet
-from dkef.models.jets import features
-from dkef.models.kef_parameters import KefParameters
-from dkef.models.kernels import kernel_matrix
-from dkef.training.kef_graph import KefGraph
+from dkef.models.kef.backend import Tensor
+from dkef.models.kef.base_measure import base_jet
+from dkef.models.kef.graph import KefGraph
+from dkef.models.kef.jets import features
+from dkef.models.kef.kernels import kernel_matrix
+from dkef.models.kef.parameters import KefParameters
 
 Derivatives = tuple[Tensor, Tensor]  # [n, d, m] each
 

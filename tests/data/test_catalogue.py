@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from dkef.config import choices, compose_cell
+from dkef.config.compose import choices, compose_cell
+from dkef.config.typed import instantiate
+from dkef.core.errors import DkefError
 from dkef.data.catalogue import read_catalogue
-from dkef.errors import DkefError
-from dkef.typed import instantiate
 
 ROOT = Path(__file__).parents[2]
 HEADER = "file,urls,bytes,sha256,licence,doi,page\n"

@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from dkef.data.distributions import AffineImage, Distribution, rotated
-from dkef.data.planar import Rings
-from dkef.data.synthetic import KNOWN
-from dkef.streams import rng_for
+from dkef.core.streams import rng_for
+from dkef.data.synthetic.distributions import AffineImage, Distribution, rotated
+from dkef.data.synthetic.planar import Rings
+from dkef.data.synthetic.source import KNOWN
 
 SHEAR = AffineImage(KNOWN["banana"], np.array([0.5, -1.0]), np.array([[1.5, 0.3], [-0.2, 0.7]]))
 LAWS = KNOWN | {"rotated cosine": rotated(KNOWN["cosine"], 140.9), "sheared banana": SHEAR}

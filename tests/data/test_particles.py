@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dkef.core.errors import ConfigError, DkefError
+from dkef.core.streams import rng_for
 from dkef.data.particles import FEATURES, Hepmass, MiniBoone, repeated_minimum
-from dkef.errors import ConfigError, DkefError
-from dkef.streams import rng_for
 
 DROP = dict.fromkeys(("f5", "f9", "f13", "f17", "f21"), "discrete")
 
@@ -138,7 +138,7 @@ PEAK_OF_READING = """
 import resource, sys
 from pathlib import Path
 from dkef.data.particles import Hepmass
-from dkef.streams import rng_for
+from dkef.core.streams import rng_for
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 source = Hepmass("train.gz", "test.gz", train_file_rows=None, drop={f"f{i}": "x" for i in range(5)})
 table = source.read(Path(sys.argv[1]), rng_for("test"))

@@ -5,6 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dkef.config.dataset import Dataset, Preprocessing
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
 from dkef.data.prepare import (
     dequantise,
     distinct_rows,
@@ -13,11 +16,8 @@ from dkef.data.prepare import (
     prepare,
     split_sizes,
 )
-from dkef.data.settings import Dataset, Preprocessing
 from dkef.data.source import RawTable
 from dkef.data.splits import Splits
-from dkef.errors import DkefError
-from dkef.streams import rng_for
 
 
 def table_of(x: np.ndarray) -> RawTable:

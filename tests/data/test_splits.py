@@ -4,14 +4,14 @@ import h5py
 import numpy as np
 import pytest
 
+from dkef.config.dataset import Dataset, Preprocessing
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
 from dkef.data.card import card
 from dkef.data.prepare import prepare
-from dkef.data.settings import Dataset, Preprocessing
 from dkef.data.source import RawTable, Removed
 from dkef.data.splits import Splits, read_provenance, read_splits, write_splits
-from dkef.errors import DkefError
-from dkef.models.gaussian import GaussianModel
-from dkef.streams import rng_for
+from dkef.models.gaussian.density import GaussianModel
 
 
 def made_up(whiten: bool = True, d: int = 3) -> Splits:

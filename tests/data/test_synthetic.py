@@ -3,11 +3,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dkef.config import compose_cell
-from dkef.data.synthetic import KNOWN, Synthetic
-from dkef.errors import ConfigError
-from dkef.streams import rng_for
-from dkef.typed import instantiate
+from dkef.config.compose import compose_cell
+from dkef.config.typed import instantiate
+from dkef.core.errors import ConfigError
+from dkef.core.streams import rng_for
+from dkef.data.synthetic.source import KNOWN, Synthetic
 
 TURNED = {"funnel": 231.24, "banana": 231.24, "square": 205.07, "cosine": 140.90}
 

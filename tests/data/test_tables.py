@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dkef.core.errors import ConfigError, DkefError
+from dkef.core.streams import rng_for
 from dkef.data import delimited
 from dkef.data.source import RawTable, Removed
 from dkef.data.tables import Bundled, Csv, Npy
-from dkef.errors import ConfigError, DkefError
-from dkef.streams import rng_for
 
 RNG = rng_for("test", "tables")
 GOOD = "a,b,label\n1,2.5,x\n3,-4e-1,y\n5,6,x\n"

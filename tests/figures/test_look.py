@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-from dkef.errors import ConfigError
-from dkef.figures.catalogue import FIGURES, INPUTS, find
-from dkef.figures.look import LOOKS, component_of, dataset_order, look_of, model_order, paper_set
-from dkef.figures.scale import window
+from dkef.core.errors import ConfigError
+from dkef.report.figures.catalogue import FIGURES, INPUTS, find
+from dkef.report.figures.look import LOOKS, component_of, dataset_order, look_of, model_order, paper_set
+from dkef.report.figures.scale import window
 
 
 def test_models_of_one_figure_differ_in_marker_or_line_and_not_by_colour_alone() -> None:
@@ -65,7 +65,7 @@ def test_figures_ask_for_inputs_that_exist() -> None:
 
 
 def test_the_catalogue_loads_no_drawing_library() -> None:
-    code = "import sys, dkef.figures.catalogue; sys.exit('matplotlib' in sys.modules or 'pandas' in sys.modules)"
+    code = "import sys, dkef.report.figures.catalogue; sys.exit('matplotlib' in sys.modules or 'pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

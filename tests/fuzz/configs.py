@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from dkef.config import compose_cell, config_folder
-from dkef.plan import Plan, load_experiment
+from dkef.config.compose import compose_cell, config_folder
+from dkef.config.plan import Plan, load_experiment
 from tests.fuzz.mutations import TEXT, changed_tree, edited
 
 NAMES = {

@@ -13,21 +13,22 @@ import h5py
 import numpy as np
 from hypothesis import strategies as st
 
+from dkef.config.settings import Comparison
+from dkef.core.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
+from dkef.core.streams import rng_for
 from dkef.data.splits import read_provenance, read_splits, write_splits
-from dkef.evaluate import write_evaluation
-from dkef.evaluation import EvaluatedModel, read_evaluation
-from dkef.figures.inputs import read_grid, read_split
-from dkef.grid import write_grid
-from dkef.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
-from dkef.judge import Judge, Yardstick
-from dkef.models.gaussian import GaussianModel
-from dkef.models.kef import KefModel
+from dkef.metrics.judge import Judge, Yardstick
+from dkef.models.evaluation import EvaluatedModel, read_evaluation
+from dkef.models.flows import progress as likelihood_progress
+from dkef.models.gaussian.density import GaussianModel
+from dkef.models.kef import progress as kef_progress
+from dkef.models.kef.density import KefModel
 from dkef.models.protocol import Array, Fit
 from dkef.models.storage import load_model, load_own_model, write_model
-from dkef.normaliser.proposals import Proposal, read_proposal, weights_of, write_proposal
-from dkef.settings import Comparison
-from dkef.streams import rng_for
-from dkef.training import kef_progress, likelihood_progress
+from dkef.normaliser.proposals.store import Proposal, read_proposal, weights_of, write_proposal
+from dkef.results.inputs import read_grid, read_split
+from dkef.stages.evaluate import write_evaluation
+from dkef.stages.grid import write_grid
 from tests.data.test_splits import made_up
 from tests.fuzz.mutations import BINARY, FRACTION, changed_tree, edited
 from tests.models.flow_examples import example as flow_example

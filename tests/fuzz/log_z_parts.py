@@ -6,10 +6,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dkef.files import read_json, write_json
-from dkef.normaliser.choice import CheapestRun
+from dkef.config.normaliser import Normaliser
+from dkef.core.files import read_json, write_json
 from dkef.normaliser.chunks import ChunkRun
-from dkef.normaliser.settings import Normaliser
+from dkef.normaliser.proposals.choice import CheapestRun
 from dkef.normaliser.weights import LONG_STAGES
 from tests.normaliser.examples import random_kef
 

@@ -103,7 +103,8 @@ LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.sampled_from([0, -1, 2**31, 2**64, 10**40]),
     st.sampled_from([1e308, math.inf, math.nan]), st.floats(), st.text(max_size=12),
     st.sampled_from([word.decode("utf-8", "replace") for word in WORDS]),
-    st.sampled_from(["os.system", "dkef.files.write_text", "dkef.models.gaussian.GaussianModel", "dkef..x", "", "."]),
+    st.sampled_from(["os.system", "dkef.core.files.write_text", "dkef..x", "", "."]),
+    st.just("dkef.models.gaussian.density.GaussianModel"),
 )  # fmt: skip
 VALUES = st.recursive(
     LEAVES,

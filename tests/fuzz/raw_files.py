@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from dkef.config.dataset import Dataset, Preprocessing
+from dkef.core.streams import rng_for
 from dkef.data.archives import extract
 from dkef.data.catalogue import read_catalogue
 from dkef.data.particles import FEATURES, Hepmass, MiniBoone
 from dkef.data.prepare import prepare
-from dkef.data.settings import Dataset, Preprocessing
 from dkef.data.tables import Csv, Npy
-from dkef.streams import rng_for
 from tests.fuzz.mutations import BINARY, TEXT, edited
 
 CATALOGUE = b"""file,urls,bytes,sha256,licence,doi,page

@@ -8,10 +8,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dkef import agreement
-from dkef.agreement import AGREEMENT_COLUMNS, agreement_rows
-from dkef.claims import COLUMNS as CLAIM_COLUMNS
-from dkef.figures.inputs import (
+from dkef.config.settings import Comparison
+from dkef.core.files import record_digest
+from dkef.metrics.judge import read_normaliser
+from dkef.metrics.pointwise import COLUMNS, PROPOSAL_COLUMNS, SENSITIVITY_COLUMNS
+from dkef.models.storage import read_log_z
+from dkef.report.claims.verdict import HELD
+from dkef.results.inputs import (
     Request,
     read_agreement,
     read_metrics,
@@ -20,15 +23,12 @@ from dkef.figures.inputs import (
     read_summary,
     read_trace,
 )
-from dkef.files import record_digest
-from dkef.judge import read_normaliser
-from dkef.metrics import COLUMNS, PROPOSAL_COLUMNS, SENSITIVITY_COLUMNS
-from dkef.models.storage import read_log_z
-from dkef.pages import claims_page, read_benchmark
-from dkef.published import PUBLISHED_COLUMNS, read_published
-from dkef.settings import Comparison
-from dkef.statements.verdict import HELD
-from dkef.summarise import SUMMARY_COLUMNS, gather, paired_rows, summary_rows
+from dkef.stages import agreement
+from dkef.stages.agreement import AGREEMENT_COLUMNS, agreement_rows
+from dkef.stages.claims import COLUMNS as CLAIM_COLUMNS
+from dkef.stages.pages import claims_page, read_benchmark
+from dkef.stages.published import PUBLISHED_COLUMNS, read_published
+from dkef.stages.summarise import SUMMARY_COLUMNS, gather, paired_rows, summary_rows
 from tests.fuzz import log_z_parts
 from tests.fuzz.mutations import TEXT, changed_tree, edited
 

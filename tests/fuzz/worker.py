@@ -42,8 +42,8 @@ def _fault(error: Exception) -> str | None:
 
 
 def _read(target: str, kind: str, data: bytes, folder: Path) -> Outcome:
+    from dkef.core.errors import DkefError
     from dkef.data.download import UnavailableError
-    from dkef.errors import DkefError
 
     try:
         module_of(target).read(kind, data, folder)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters, Layer
-from dkef.streams import rng_for
+from dkef.core.streams import rng_for
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters, Layer
 
 DEPTHS = (0, 1, 2, 3)
 KINDS = ("gaussian", "linear")

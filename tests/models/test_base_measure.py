@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from dkef.models.base_measure import SMALLEST_DISTANCE, base_jet
-from dkef.models.kef_parameters import BaseMeasure
+from dkef.models.kef.base_measure import SMALLEST_DISTANCE, base_jet
+from dkef.models.kef.parameters import BaseMeasure
 from tests.models.kef_examples import example_base, example_points
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from dkef.errors import DkefError
-from dkef.models.gaussian import GaussianModel
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
+from dkef.models.gaussian.density import GaussianModel
+from dkef.models.gaussian.spec import Gaussian
 from dkef.models.protocol import Workbench
-from dkef.specs.gaussian import Gaussian
-from dkef.streams import rng_for
 
 
 @pytest.fixture

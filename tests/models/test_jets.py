@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dkef.models.jets import Jet, features, network_jet
-from dkef.models.kef_parameters import Component, Layer
-from dkef.streams import rng_for
+from dkef.core.streams import rng_for
+from dkef.models.kef.jets import Jet, features, network_jet
+from dkef.models.kef.parameters import Component, Layer
 from tests.models.kef_examples import DEPTHS, example_component, example_layers, example_points
 
 

@@ -10,9 +10,9 @@ import pytest
 from numpy.polynomial.hermite import hermval
 from scipy.integrate import quad
 
-from dkef.errors import ConfigError, DkefError
-from dkef.models.kcef import Conditional, KcefModel
-from dkef.models.kcef_fit import (
+from dkef.core.errors import ConfigError, DkefError
+from dkef.core.streams import rng_for
+from dkef.models.kcef.conditional import (
     FoldSolver,
     Hyper,
     Rows,
@@ -21,10 +21,10 @@ from dkef.models.kcef_fit import (
     derivatives,
     fit_beta,
 )
+from dkef.models.kcef.density import Conditional, KcefModel
+from dkef.models.kcef.spec import Kcef
 from dkef.models.protocol import Array, Fit, Workbench
 from dkef.models.storage import load_model, write_model
-from dkef.specs.kcef import Kcef
-from dkef.streams import rng_for
 
 HYPER = Hyper(0.4, 0.7, 1e-2)
 STD = 2.0
@@ -182,7 +182,7 @@ def test_the_stated_quadrature_error_covers_what_a_four_times_finer_grid_changes
 
 
 def test_a_grid_that_cuts_off_mass_is_widened_until_it_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dkef.models.kcef.REACH", 0.1)
+    monkeypatch.setattr("dkef.models.kcef.density.REACH", 0.1)
     x = rng_for("test", "kcef", "narrow").normal(size=(60, 1))
     conditional = Conditional.fit(x[:, :0], x[:, 0], HYPER, STD, 1e-8)
     assert conditional.high > x.max() + 0.1 * STD  # where it would have ended

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dkef.errors import DkefError
-from dkef.models.kef import KefModel, density_jet
-from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
-from dkef.models.langevin import ScoreField
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
+from dkef.models.kef.density import KefModel, density_jet
+from dkef.models.kef.langevin import ScoreField
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, write_model
-from dkef.streams import rng_for
 from tests.models.kef_examples import DEPTHS, KINDS, example_component, example_parameters, example_points
 
 
@@ -116,5 +116,5 @@ def test_the_density_is_the_same_on_numpy_and_on_tensorflow():
 
 
 def test_evaluating_a_fitted_model_imports_no_tensorflow():
-    code = "import sys, dkef.models.kef, dkef.specs.kef; sys.exit('tensorflow' in sys.modules)"
+    code = "import sys, dkef.models.kef.density, dkef.models.kef.spec; sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

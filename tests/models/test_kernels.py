@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dkef.models.jets import features, network_jet
-from dkef.models.kef_parameters import Component, Layer
-from dkef.models.kernels import Derivatives, KernelJet, derivatives, expansion, kernel_jet, kernel_matrix
-from dkef.streams import rng_for
+from dkef.core.streams import rng_for
+from dkef.models.kef.jets import features, network_jet
+from dkef.models.kef.kernels import Derivatives, KernelJet, derivatives, expansion, kernel_jet, kernel_matrix
+from dkef.models.kef.parameters import Component, Layer
 from tests.models.kef_examples import DEPTHS, KINDS, example_component, example_points
 
 CASES = [(kind, depth) for kind in KINDS for depth in DEPTHS]

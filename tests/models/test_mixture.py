@@ -9,20 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dkef.config import choices, compose_cell, config_folder
-from dkef.data.distributions import NormalMixture
-from dkef.data.planar import Rings
+from dkef.config.compose import choices, compose_cell, config_folder
+from dkef.core.errors import ConfigError, DkefError
+from dkef.core.streams import rng_for
+from dkef.data.synthetic.distributions import NormalMixture
+from dkef.data.synthetic.planar import Rings
 from dkef.data.whitening import Whitening
-from dkef.errors import ConfigError, DkefError
-from dkef.models.gaussian import GaussianModel
-from dkef.models.mixture import LogZ, MixtureModel, Part, curvature_along
-from dkef.models.mixture_training import fit_mixture, log_z_from_q0, spectral_clusters
+from dkef.models.gaussian.density import GaussianModel
+from dkef.models.mixture.density import LogZ, MixtureModel, Part, curvature_along
+from dkef.models.mixture.fit import fit_mixture, log_z_from_q0, spectral_clusters
+from dkef.models.mixture.spec import Mixture
 from dkef.models.protocol import Array, DensityModel, Evaluation, Fit, Workbench
 from dkef.models.storage import load_model, write_model
-from dkef.specs.mixture import Mixture
-from dkef.streams import rng_for
 
-GAUSSIAN = {"_target_": "dkef.specs.gaussian.Gaussian"}
+GAUSSIAN = {"_target_": "dkef.models.gaussian.spec.Gaussian"}
 TWO = NormalMixture(np.array([0.3, 0.7]), np.array([[4.0, 0.0], [-4.0, 1.0]]), np.array([0.5, 1.0]))
 
 
@@ -67,8 +67,8 @@ def test_a_component_with_an_estimated_log_z_enters_with_its_normalised_density(
 
 
 def test_log_z_from_samples_of_q0_agrees_with_quadrature() -> None:
-    from dkef.models.kef import KefModel
-    from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
+    from dkef.models.kef.density import KefModel
+    from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 
     rng = rng_for("test", "mixture", "kef")
     q0 = BaseMeasure(np.array([0.1, -0.2]), np.array([1.0, 1.5]), np.array([2.0, 1.8]))

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import dkef
-from dkef.errors import DkefError
-from dkef.hdf5 import read_hdf5, write_hdf5
-from dkef.models.gaussian import GaussianModel
+from dkef.core.errors import DkefError
+from dkef.core.hdf5 import read_hdf5, write_hdf5
+from dkef.core.streams import rng_for
+from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import read_record, read_training, write_model
-from dkef.streams import rng_for
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_file_that_names_a_class_outside_the_package_is_refused(saved, name):
 
 
 def test_a_file_that_names_something_of_the_package_that_is_no_model_is_refused(saved):
-    rewrite_record(saved[0], **{"class": "dkef.files.write_text"})
+    rewrite_record(saved[0], **{"class": "dkef.core.files.write_text"})
     with pytest.raises(DkefError, match="not a density model"):
         dkef.load_model(saved[0])
 

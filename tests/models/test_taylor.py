@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dkef.models.arithmetic import JETS, NUMPY, Arithmetic, Value
-from dkef.models.taylor import Jet
-from dkef.streams import rng_for
+from dkef.core.streams import rng_for
+from dkef.models.flows.arithmetic import JETS, NUMPY, Arithmetic, Value
+from dkef.models.flows.taylor import Jet
 
 W = rng_for("test", "taylor weights").standard_normal((3, 4))
 X = rng_for("test", "taylor rows").standard_normal((5, 3))

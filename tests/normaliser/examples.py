@@ -4,8 +4,8 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 from scipy.special import logsumexp
 
-from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters, Layer
-from dkef.streams import rng_for
+from dkef.core.streams import rng_for
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters, Layer
 
 
 def random_layers(

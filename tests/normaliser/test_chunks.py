@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dkef.errors import DkefError
-from dkef.files import read_json, write_json
-from dkef.models.kef_parameters import KefParameters
+from dkef.config.normaliser import Normaliser
+from dkef.core.errors import DkefError
+from dkef.core.files import read_json, write_json
+from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.chunks import ChunkRun, clock
 from dkef.normaliser.estimate import estimate
-from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import Q0Weights
 from tests.normaliser.examples import random_kef
 

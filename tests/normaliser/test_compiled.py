@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from dkef.normaliser.compiled import _cache_folder
+from dkef.normaliser.simd.compiled import _cache_folder
 
 
 def test_compiled_code_is_kept_in_the_users_cache(tmp_path, monkeypatch):

@@ -8,15 +8,15 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
-from dkef.normaliser import cover_fit
-from dkef.normaliser.clusters import log_normals
-from dkef.normaliser.cover import CUT, Cover
-from dkef.normaliser.cover_adapt import FIRST_SHARE, adapt
-from dkef.normaliser.cover_fit import candidates, effective_shares, fit_cover
-from dkef.normaliser.mixture import Mixture, MixtureWeights
+from dkef.config.normaliser import CoverSettings
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.settings import CoverSettings
+from dkef.normaliser.proposals import cover_fit
+from dkef.normaliser.proposals.clusters import log_normals
+from dkef.normaliser.proposals.cover import CUT, Cover
+from dkef.normaliser.proposals.cover_adapt import FIRST_SHARE, adapt
+from dkef.normaliser.proposals.cover_fit import candidates, effective_shares, fit_cover
+from dkef.normaliser.proposals.mixture import Mixture, MixtureWeights
 from tests.normaliser.examples import random_kef
 
 FEW = CoverSettings(

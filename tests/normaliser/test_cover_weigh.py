@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
-from dkef.normaliser.cover import Cover
-from dkef.normaliser.cover_weigh import FIRST_SHARE, least_second_moment, weigh
-from dkef.normaliser.mixture import Mixture, MixtureWeights
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.moments import Moments
+from dkef.normaliser.proposals.cover import Cover
+from dkef.normaliser.proposals.cover_weigh import FIRST_SHARE, least_second_moment, weigh
+from dkef.normaliser.proposals.mixture import Mixture, MixtureWeights
 
 
 def two_scales(d: int) -> tuple[KefParameters, Mixture]:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
+from dkef.config.normaliser import Normaliser
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.estimate import Pilot, Stages, conclude, estimate, run_pilot
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.pareto import TAIL
-from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import SPAN, Halves, Q0Weights
 from tests.normaliser.examples import log_moment, random_kef
 

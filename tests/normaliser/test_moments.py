@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dkef.errors import DkefError
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
 from dkef.normaliser.moments import Moments
-from dkef.streams import rng_for
 
 
 def some_parts() -> tuple[np.ndarray, list[Moments]]:

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dkef.models.kef_parameters import KefParameters
-from dkef.normaliser.program import evaluate_block, pack, workspace
-from dkef.normaliser.vector import BLOCK
+from dkef.core.streams import rng_for
+from dkef.models.kef.parameters import KefParameters
+from dkef.normaliser.simd.program import evaluate_block, pack, workspace
+from dkef.normaliser.simd.vector import BLOCK
 from dkef.normaliser.weights import Q0Weights
-from dkef.streams import rng_for
 from tests.normaliser.examples import random_kef
 
 SHAPES = {
@@ -93,7 +93,7 @@ def test_hosts_with_other_registers_get_the_same_numbers(features, tmp_path):
     code = f"""
 import llvmlite.binding as llvm
 llvm.get_host_cpu_features = lambda: llvm.FeatureMap({features})
-from dkef.normaliser.vector import LANES
+from dkef.normaliser.simd.vector import LANES
 from dkef.normaliser.weights import Q0Weights
 from tests.normaliser.examples import random_kef
 assert LANES < 16

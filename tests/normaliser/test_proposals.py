@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from dkef import dependencies
-from dkef.errors import DkefError
-from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
-from dkef.normaliser.annealing import AnnealedWeights, Schedule, tight_covariance
+from dkef.config import code as dependencies
+from dkef.config.normaliser import Annealing, CoverSettings, Normaliser
+from dkef.core.errors import DkefError
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.bias_bound import bias_bound
-from dkef.normaliser.choice import CheapestRun, Entrant
 from dkef.normaliser.chunks import ChunkRun
-from dkef.normaliser.cover import Cover
 from dkef.normaliser.estimate import estimate, run_pilot
-from dkef.normaliser.mixture import Mixture, MixtureWeights
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals import (
+from dkef.normaliser.proposals.annealing import AnnealedWeights, Schedule, tight_covariance
+from dkef.normaliser.proposals.choice import CheapestRun, Entrant
+from dkef.normaliser.proposals.cover import Cover
+from dkef.normaliser.proposals.mixture import Mixture, MixtureWeights
+from dkef.normaliser.proposals.store import (
     Q0,
     Proposal,
     fit_proposal,
@@ -30,7 +31,6 @@ from dkef.normaliser.proposals import (
     weights_of,
     write_proposal,
 )
-from dkef.normaliser.settings import Annealing, CoverSettings, Normaliser
 from tests.normaliser.examples import log_moment, random_kef
 
 LOG = logging.getLogger("test")
@@ -174,7 +174,7 @@ def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_
     ):
         ask(**arguments)
         assert len(told) == (again + 2) * first
-    monkeypatch.setattr("dkef.normaliser.proposals.sources_digest", lambda *modules: "an edit")
+    monkeypatch.setattr("dkef.normaliser.proposals.store.sources_digest", lambda *modules: "an edit")
     ask(rows=99)
     assert len(told) == 5 * first
 

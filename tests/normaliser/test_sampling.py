@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import gennorm, kstest
 
-from dkef.models.kef_parameters import BaseMeasure
-from dkef.normaliser.compiled import njit
+from dkef.core.streams import rng_for
+from dkef.models.kef.parameters import BaseMeasure
 from dkef.normaliser.sampling import Stream, philox, proposal, tail_probabilities, tail_quantile, transform
-from dkef.normaliser.vector import BLOCK
+from dkef.normaliser.simd.compiled import njit
+from dkef.normaliser.simd.vector import BLOCK
 from dkef.normaliser.weights import STAGES, Q0Weights
-from dkef.streams import rng_for
 from tests.normaliser.examples import random_kef
 
 

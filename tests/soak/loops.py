@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dkef.streams import rng_for
+from dkef.core.streams import rng_for
 
 ITERATIONS = 20  # of training between two kills, with a checkpoint at half of them and at the last
 
@@ -23,8 +23,8 @@ class Sample:
 
 def normaliser(_scratch: Path) -> Callable[[], int]:
     """log Z of a random model again and again; counts samples."""
+    from dkef.config.normaliser import Normaliser
     from dkef.normaliser.estimate import estimate
-    from dkef.normaliser.settings import Normaliser
     from dkef.normaliser.weights import Q0Weights
     from tests.normaliser.examples import random_kef
 
@@ -42,11 +42,11 @@ def normaliser(_scratch: Path) -> Callable[[], int]:
 
 def training(scratch: Path) -> Callable[[], int]:
     """Phase 1 at the paper's sizes, killed and continued from its checkpoint again and again; counts iterations."""
-    from dkef.compute import pin_threads
+    from dkef.core.threads import pin_threads
+    from dkef.models.kef.fit import ScoreMatching
+    from dkef.models.kef.progress import Progress
+    from dkef.models.kef.spec import KernelExponentialFamily
     from dkef.models.protocol import Workbench
-    from dkef.specs.kef import KernelExponentialFamily
-    from dkef.training.kef_progress import Progress
-    from dkef.training.score_matching import ScoreMatching
 
     class KillError(Exception):
         """In the place of a signal."""

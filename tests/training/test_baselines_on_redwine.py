@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dkef.config import compose_cell
+from dkef.config.compose import compose_cell
+from dkef.config.typed import instantiate
+from dkef.core.streams import rng_for
 from dkef.data.prepare import prepare
 from dkef.models.protocol import Workbench
-from dkef.streams import rng_for
-from dkef.typed import instantiate
 
 FOLDERS = [Path(folder) for folder in os.environ.get("DKEF_DATA_MIRROR", "").split(os.pathsep) if folder]
 MIRROR = next((folder for folder in FOLDERS if (folder / "wine_quality").is_dir()), None)

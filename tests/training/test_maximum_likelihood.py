@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from dkef.errors import ConfigError
-from dkef.models.flow_density import draw_flow
-from dkef.models.flows import FlowModel
-from dkef.models.gaussian import GaussianModel
+from dkef.core.errors import ConfigError
+from dkef.core.streams import rng_for
+from dkef.models.flows import fit as maximum_likelihood
+from dkef.models.flows.density import draw_flow
+from dkef.models.flows.fit import Minibatches, flow_shape
+from dkef.models.flows.model import FlowModel
+from dkef.models.flows.spec import Flow
+from dkef.models.flows.steps import Layout, compile_flow
+from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Array, Fit, Workbench
-from dkef.specs.flows import Flow
-from dkef.streams import rng_for
-from dkef.training import maximum_likelihood
-from dkef.training.likelihood_steps import Layout, compile_flow
-from dkef.training.maximum_likelihood import Minibatches, flow_shape
 
 MADE = Flow(layers=1, width=16, batch_rows=50, validation_interval=5, max_iterations=20)
 MADE_MOG = dataclasses.replace(MADE, layers=0, components=3)

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dkef.models.kef import density_jet
+from dkef.core.streams import rng_for
+from dkef.models.kef.density import density_jet
+from dkef.models.kef.graph import KefGraph
+from dkef.models.kef.phase2 import FOLDS, Phase2, full_statistics, without
+from dkef.models.kef.spec import KernelExponentialFamily
+from dkef.models.kef.statistics import solve
+from dkef.models.kef.variables import Layout, assemble, frozen_names, initial_values, regularisers
 from dkef.models.protocol import Array, Workbench
-from dkef.specs.kef import KernelExponentialFamily
-from dkef.streams import rng_for
-from dkef.training.kef_graph import KefGraph
-from dkef.training.kef_variables import Layout, assemble, frozen_names, initial_values, regularisers
-from dkef.training.phase2 import FOLDS, Phase2, full_statistics, without
-from dkef.training.statistics import solve
 from tests.training.small_runs import rows
 
 SPEC = KernelExponentialFamily(

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from dkef.errors import ConfigError
-from dkef.models.kef import density_jet
-from dkef.models.kef_parameters import BaseMeasure, Component, KefParameters
+from dkef.core.errors import ConfigError
+from dkef.core.streams import rng_for
+from dkef.models.kef.density import density_jet
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
+from dkef.models.kef.phase2 import full_statistics
+from dkef.models.kef.statistics import inducing_gram, kernel_statistics, lambda_gradient, mean_of, solve
+from dkef.models.kef.variables import Layout, Regularisers, frozen_names, initial_values, regularisers
 from dkef.models.protocol import Array
-from dkef.streams import rng_for
-from dkef.training.kef_variables import Layout, Regularisers, frozen_names, initial_values, regularisers
-from dkef.training.phase2 import full_statistics
-from dkef.training.statistics import inducing_gram, kernel_statistics, lambda_gradient, mean_of, solve
 from tests.models.kef_examples import DEPTHS, KINDS, example_component, example_parameters, example_points
 from tests.training.small_runs import TINY, VARIANTS, rows
 
@@ -103,7 +103,7 @@ def test_a_system_that_is_not_positive_definite_or_not_finite_has_no_solution():
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_split_gradient_equals_finite_differences_through_the_solve(name: str):
-    from dkef.training.kef_graph import KefGraph
+    from dkef.models.kef.graph import KefGraph
 
     spec = replace(TINY, dtype="float64", **VARIANTS[name])
     x = rows(name, 40)
@@ -131,7 +131,7 @@ def test_the_split_gradient_equals_finite_differences_through_the_solve(name: st
 
 
 def test_a_step_whose_system_is_not_positive_definite_or_not_finite_has_no_gradient():
-    from dkef.training.kef_graph import KefGraph
+    from dkef.models.kef.graph import KefGraph
 
     spec = replace(TINY, kernel="linear", layers=0)  # G has rank 2 and m is 8
     x = rows("no solution", 40)

@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dkef.errors import DkefError
-from dkef.models.protocol import Fit, Workbench
-from dkef.specs.kef import KernelExponentialFamily
-from dkef.streams import rng_for
-from dkef.training.kef_progress import (
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
+from dkef.models.kef.progress import (
     Progress,
     read_progress,
     with_step,
@@ -22,6 +20,8 @@ from dkef.training.kef_progress import (
     without_step,
     write_progress,
 )
+from dkef.models.kef.spec import KernelExponentialFamily
+from dkef.models.protocol import Fit, Workbench
 from tests.training.small_runs import TINY, VARIANTS, rows
 
 
@@ -53,7 +53,7 @@ def test_the_same_seed_gives_the_same_parameters_and_another_seed_others(undistu
 def test_a_killed_run_continues_from_its_checkpoint_to_the_same_parameters(
     undisturbed: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from dkef.training.score_matching import ScoreMatching
+    from dkef.models.kef.fit import ScoreMatching
 
     iterate, done = ScoreMatching.iterate, []
 
@@ -79,7 +79,7 @@ def test_a_checkpoint_of_other_code_is_not_continued_and_the_log_says_so(
 ):
     checkpoint = tmp_path / "checkpoint.h5"
     with monkeypatch.context() as edited:
-        edited.setattr("dkef.training.score_matching.sources_digest", lambda *modules: "before an edit")
+        edited.setattr("dkef.models.kef.fit.sources_digest", lambda *modules: "before an edit")
         fit(NOISY, checkpoint=checkpoint)
     with caplog.at_level(logging.INFO):
         assert same_parameters(undisturbed, fit(NOISY, checkpoint=checkpoint))
@@ -131,7 +131,7 @@ def test_a_spent_time_budget_ends_phase_1_and_still_gives_a_model():
 
 
 def test_steps_without_a_finite_gradient_are_skipped_counted_and_in_the_end_a_divergence(monkeypatch):
-    from dkef.training.kef_graph import KefGraph
+    from dkef.models.kef.graph import KefGraph
 
     calls = []
 
@@ -147,7 +147,7 @@ def test_steps_without_a_finite_gradient_are_skipped_counted_and_in_the_end_a_di
 
 
 def test_a_finite_loss_whose_gradient_is_not_finite_is_no_step_either_and_is_counted(monkeypatch):
-    from dkef.training.kef_graph import KefGraph
+    from dkef.models.kef.graph import KefGraph
 
     calls = []
 
@@ -168,7 +168,7 @@ def test_a_finite_loss_whose_gradient_is_not_finite_is_no_step_either_and_is_cou
 
 
 def test_a_run_without_a_finite_alpha_at_its_end_is_a_divergence(monkeypatch):
-    from dkef.training.phase2 import Phase2
+    from dkef.models.kef.phase2 import Phase2
 
     monkeypatch.setattr(Phase2, "alpha", lambda self, *_: np.full(TINY.inducing_points, math.inf))
     result = fit(replace(TINY, layers=0, phase2_stopping="fixed"))
@@ -177,7 +177,7 @@ def test_a_run_without_a_finite_alpha_at_its_end_is_a_divergence(monkeypatch):
 
 
 def test_log_lines_tell_the_rate_and_the_time_left(monkeypatch, caplog):
-    from dkef.training import score_matching
+    from dkef.models.kef import fit as score_matching
 
     monkeypatch.setattr(score_matching, "LOG_SECONDS", 0.0)
     with caplog.at_level(logging.INFO):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dkef.hdf5 import read_hdf5
+from dkef.core.hdf5 import read_hdf5
 
 PRODUCED = ("data/processed", "results")
 TEXT, ARRAYS = (".csv", ".json"), (".h5",)

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dkef.models.gaussian import GaussianModel
+from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Array, Fit, Workbench
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dkef.plan import Plan
+from dkef.config.plan import Plan
 from tests.workflow.project import ROOT, Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("paper")]

@@ -6,9 +6,9 @@ import os
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version, validate
 
-from dkef.dependencies import sources_behind, target_modules
-from dkef.errors import DkefError
-from dkef.plan import Plan, share_with_jobs
+from dkef.config.code import sources_behind, target_modules
+from dkef.core.errors import DkefError
+from dkef.config.plan import Plan, share_with_jobs
 
 min_version("9.20")
 validate(config, "../schemas/config.schema.yaml")

@@ -7,7 +7,7 @@ rule compare:
         data="data/processed/{dataset}/seed{seed}.h5",
         reference=reference_evaluation,
         log_z=log_z_of_cell,
-        code=code_of("dkef.compare"),
+        code=code_of("dkef.stages.compare"),
     output:
         cell("metrics.csv"),
     log:
@@ -25,7 +25,7 @@ rule compare:
     message:
         "compare {wildcards.model} with the reference on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python -m dkef.compare --config {params.config:q} --data {input.data}"
+        "python -m dkef.stages.compare --config {params.config:q} --data {input.data}"
         " --evaluation {input.evaluation} --reference {input.reference}"
         " --log-z {input.log_z}"
         " --out {output} > {log} 2>&1"
@@ -34,7 +34,7 @@ rule compare:
 rule summarise:
     input:
         metrics=cell_paths("metrics.csv"),
-        code=code_of("dkef.summarise"),
+        code=code_of("dkef.stages.summarise"),
     output:
         metrics=result("metrics.csv"),
         summary=result("summary.csv"),
@@ -54,7 +54,7 @@ rule summarise:
     message:
         "summarise all cells"
     shell:
-        "python -m dkef.summarise --config {params.config:q} --metrics {input.metrics}"
+        "python -m dkef.stages.summarise --config {params.config:q} --metrics {input.metrics}"
         " --out {output.metrics} --summary {output.summary} --tests {output.tests}"
         " > {log} 2>&1"
 
@@ -63,7 +63,7 @@ rule sensitivity:
     input:
         evaluations=evaluations_of_seed,
         data="data/processed/{dataset}/seed{seed}.h5",
-        code=code_of("dkef.sensitivity"),
+        code=code_of("dkef.stages.sensitivity"),
     output:
         result("{dataset}/sensitivity/seed{seed}.csv"),
     log:
@@ -81,14 +81,14 @@ rule sensitivity:
     message:
         "FSSD against KSD on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python -m dkef.sensitivity --config {params.config:q} --data {input.data}"
+        "python -m dkef.stages.sensitivity --config {params.config:q} --data {input.data}"
         " --evaluations {input.evaluations} --out {output} > {log} 2>&1"
 
 
 rule agreement:
     input:
         tables=sensitivity_tables(),
-        code=code_of("dkef.agreement"),
+        code=code_of("dkef.stages.agreement"),
     output:
         sensitivity=result("sensitivity.csv"),
         agreement=result("agreement.csv"),
@@ -107,7 +107,7 @@ rule agreement:
     message:
         "agreement of FSSD and KSD"
     shell:
-        "python -m dkef.agreement --config {params.config:q} --tables {input.tables}"
+        "python -m dkef.stages.agreement --config {params.config:q} --tables {input.tables}"
         " --out {output.sensitivity} --agreement {output.agreement} > {log} 2>&1"
 
 
@@ -115,7 +115,7 @@ rule published:
     input:
         published="data/published.csv",
         summary=result("summary.csv"),
-        code=code_of("dkef.published"),
+        code=code_of("dkef.stages.published"),
     output:
         result("published.csv"),
     log:
@@ -131,5 +131,5 @@ rule published:
     message:
         "our numbers beside the published ones"
     shell:
-        "python -m dkef.published --published {input.published}"
+        "python -m dkef.stages.published --published {input.published}"
         " --summary {input.summary} --out {output} > {log} 2>&1"

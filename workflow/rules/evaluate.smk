@@ -23,7 +23,7 @@ rule evaluate:
     message:
         "evaluate {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python -m dkef.evaluate --config {params.config:q} --model {input.model}"
+        "python -m dkef.stages.evaluate --config {params.config:q} --model {input.model}"
         " --data {input.data} --out {output} > {log} 2>&1"
 
 
@@ -50,5 +50,5 @@ rule grid:
     message:
         "draw the density of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python -m dkef.grid --config {params.config:q} --model {input.model}"
+        "python -m dkef.stages.grid --config {params.config:q} --model {input.model}"
         " --data {input.data} --log-z {input.log_z} --out {output} > {log} 2>&1"

@@ -1,5 +1,5 @@
 # Functions of wildcards, stage by stage: which files and which slice of the configuration a job gets.
-from dkef.figures.catalogue import find as find_figure
+from dkef.report.figures.catalogue import find as find_figure
 
 
 def fetch_config(wildcards):
@@ -19,7 +19,7 @@ def raw_folder(wildcards, input):
 
 
 def preprocess_code(wildcards):
-    return code_of("dkef.preprocess", *source_modules(wildcards))
+    return code_of("dkef.stages.preprocess", *source_modules(wildcards))
 
 
 def preprocess_config(wildcards):
@@ -27,7 +27,7 @@ def preprocess_config(wildcards):
 
 
 def train_code(wildcards):
-    return code_of("dkef.train", *spec_modules(wildcards))
+    return code_of("dkef.stages.train", *spec_modules(wildcards))
 
 
 def train_config(wildcards):
@@ -40,7 +40,7 @@ def train_threads(wildcards):
 
 def evaluate_code(wildcards):
     return code_of(
-        "dkef.evaluate", *spec_modules(wildcards), *source_modules(wildcards)
+        "dkef.stages.evaluate", *spec_modules(wildcards), *source_modules(wildcards)
     )
 
 
@@ -49,7 +49,7 @@ def evaluate_config(wildcards):
 
 
 def grid_code(wildcards):
-    return code_of("dkef.grid", *spec_modules(wildcards), *source_modules(wildcards))
+    return code_of("dkef.stages.grid", *spec_modules(wildcards), *source_modules(wildcards))
 
 
 def grid_config(wildcards):
@@ -110,7 +110,7 @@ def normalise_inputs(wildcards):
 
 
 def normalise_command(wildcards, input):
-    """The verb of `python -m dkef.normalise`, and the files it reads or keeps."""
+    """The verb of `python -m dkef.stages.normalise`, and the files it reads or keeps."""
     if normaliser_of(wildcards).tolerance is not None:
         folder = cell("normalise").format(**wildcards)
         return f"target --folder {folder} {data_option(wildcards, input)}"
@@ -196,7 +196,7 @@ def figure_caption(wildcards):
 
 
 def figure_code(wildcards):
-    return code_of("dkef.render", find_figure(wildcards.figure).module)
+    return code_of("dkef.stages.render", find_figure(wildcards.figure).module)
 
 
 PAGES = ("summary", "claims", "published", "cards", "deviations", "provenance")

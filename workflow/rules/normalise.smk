@@ -6,7 +6,7 @@ rule normalise_pilot:
     input:
         unpack(proposal_inputs),
         model=cell("model.h5"),
-        code=code_of("dkef.normalise"),
+        code=code_of("dkef.stages.normalise"),
     output:
         pilot=cell("normalise/pilot.json"),
         proposal=cell("normalise/proposal.h5"),
@@ -26,7 +26,7 @@ rule normalise_pilot:
     message:
         "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: pilot run"
     shell:
-        "python -m dkef.normalise pilot --config {params.config:q} --model {input.model}"
+        "python -m dkef.stages.normalise pilot --config {params.config:q} --model {input.model}"
         " {params.data} --threads {threads} --proposal {output.proposal}"
         " --out {output.pilot} > {log} 2>&1"
 
@@ -56,7 +56,7 @@ rule normalise_chunk:
     message:
         "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: chunk {wildcards.chunk} ({wildcards.stage})"
     shell:
-        "python -m dkef.normalise chunk --config {params.config:q} --model {input.model}"
+        "python -m dkef.stages.normalise chunk --config {params.config:q} --model {input.model}"
         " --proposal {input.proposal}"
         " --stage {wildcards.stage} --chunk {wildcards.chunk} --threads {threads}"
         " --out {output} > {log} 2>&1"
@@ -66,7 +66,7 @@ rule normalise:
     input:
         unpack(normalise_inputs),
         model=cell("model.h5"),
-        code=code_of("dkef.normalise"),
+        code=code_of("dkef.stages.normalise"),
     output:
         cell("log_z.json"),
     log:
@@ -85,7 +85,7 @@ rule normalise:
     message:
         "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python -m dkef.normalise {params.command} --config {params.config:q}"
+        "python -m dkef.stages.normalise {params.command} --config {params.config:q}"
         " --model {input.model} --threads {threads} --out {output} > {log} 2>&1"
 
 
@@ -93,7 +93,7 @@ rule proposals:
     input:
         model=cell("model.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
-        code=code_of("dkef.proposals"),
+        code=code_of("dkef.stages.proposals"),
     output:
         cell("proposals.csv"),
     log:
@@ -112,6 +112,6 @@ rule proposals:
     message:
         "compare proposals for {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"
     shell:
-        "python -m dkef.proposals --config {params.config:q} --model {input.model}"
+        "python -m dkef.stages.proposals --config {params.config:q} --model {input.model}"
         " --data {input.data} --folder {params.folder} --threads {threads}"
         " --out {output} > {log} 2>&1"

@@ -6,7 +6,7 @@ rule claims:
         metrics=result("metrics.csv"),
         summary=result("summary.csv"),
         grids=later(drawable, "grid.h5"),
-        code=code_of("dkef.claims"),
+        code=code_of("dkef.stages.claims"),
     output:
         result("claims.csv"),
     log:
@@ -24,7 +24,7 @@ rule claims:
     message:
         "judge the paper's claims"
     shell:
-        "python -m dkef.claims --config {params.config:q} --metrics {input.metrics}"
+        "python -m dkef.stages.claims --config {params.config:q} --metrics {input.metrics}"
         " --summary {input.summary} --grids {input.grids}"
         " --out {output} > {log} 2>&1"
 
@@ -57,13 +57,13 @@ rule render:
     message:
         "render {wildcards.figure}"
     shell:
-        "python -m dkef.render --config {params.config:q} --figure {wildcards.figure}"
+        "python -m dkef.stages.render --config {params.config:q} --figure {wildcards.figure}"
         " {params.tables} --out {output.pdf} {output.png} > {log} 2>&1"
 
 
 rule separated:
     input:
-        code=code_of("dkef.separated"),
+        code=code_of("dkef.stages.separated"),
     output:
         table=result("separated.csv"),
         verdict=result("separated.json"),
@@ -80,7 +80,7 @@ rule separated:
     message:
         "fit two separated Gaussians (Appendix C)"
     shell:
-        "python -m dkef.separated --out {output.table} --verdict {output.verdict}"
+        "python -m dkef.stages.separated --out {output.table} --verdict {output.verdict}"
         " > {log} 2>&1"
 
 
@@ -92,7 +92,7 @@ rule mixtures:
     input:
         table=result("separated.csv"),
         verdict=result("separated.json"),
-        code=code_of("dkef.figures.mixtures"),
+        code=code_of("dkef.report.figures.mixtures"),
     output:
         pdf=figure("mixtures.pdf"),
         png=report(
@@ -113,5 +113,5 @@ rule mixtures:
     message:
         "render mixtures"
     shell:
-        "python -m dkef.figures.mixtures --table {input.table} --verdict {input.verdict}"
+        "python -m dkef.report.figures.mixtures --table {input.table} --verdict {input.verdict}"
         " --out {output.pdf} {output.png} > {log} 2>&1"

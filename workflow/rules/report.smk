@@ -7,7 +7,7 @@ report: "../report/workflow.rst"
 rule page:
     input:
         unpack(page_inputs),
-        code=code_of("dkef.pages"),
+        code=code_of("dkef.stages.pages"),
     output:
         report(
             result("pages/{page}.html"),
@@ -31,7 +31,7 @@ rule page:
     message:
         "page {wildcards.page} of the report"
     shell:
-        "python -m dkef.pages --config {params.config:q} --page {wildcards.page}"
+        "python -m dkef.stages.pages --config {params.config:q} --page {wildcards.page}"
         " {params.files} --out {output} > {log} 2>&1"
 
 

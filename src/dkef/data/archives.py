@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from dkef.core.errors import one_line
+from dkef.core.files import FULL
 from dkef.data.delimited import looks_like_html
 from dkef.data.download import UnavailableError
-from dkef.errors import one_line
-from dkef.files import FULL
 
 # What the standard library says to archives that are cut off, flipped, encrypted or packed in unknown ways.
 DAMAGED = (

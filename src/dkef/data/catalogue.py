@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from dkef.errors import DkefError, one_line
+from dkef.core.errors import DkefError, one_line
 
 COLUMNS = ("file", "urls", "bytes", "sha256", "licence", "doi", "page")
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 
-from dkef.errors import DkefError, one_line
+from dkef.core.errors import DkefError, one_line
 from dkef.models.protocol import Array
 
 CHUNK_ROWS = 50_000

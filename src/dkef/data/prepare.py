@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dkef.data.settings import Dataset, Preprocessing
+from dkef.config.dataset import Dataset, Preprocessing
+from dkef.core.errors import DkefError
+from dkef.core.provenance import array_digest, canonical, config_digest
 from dkef.data.source import RawTable, Removed
 from dkef.data.splits import Splits
 from dkef.data.whitening import Whitening
-from dkef.errors import DkefError
 from dkef.models.protocol import Array
-from dkef.provenance import array_digest, canonical, config_digest
 
 Streams = Callable[[str], np.random.Generator]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from dkef.data.distributions import Distribution
+from dkef.data.synthetic.distributions import Distribution
 from dkef.models.protocol import Array
 
 

@@ -5,8 +5,8 @@ from typing import Self
 
 import numpy as np
 
-from dkef.data.distributions import AffineImage, Distribution
-from dkef.errors import DkefError
+from dkef.core.errors import DkefError
+from dkef.data.synthetic.distributions import AffineImage, Distribution
 from dkef.models.protocol import Array
 
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from dkef.errors import DkefError
-from dkef.streams import rng_for
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
 
 Array = npt.NDArray[Any]
 
@@ -85,7 +85,7 @@ class DensityModel(abc.ABC):
         if self.log_z is None:
             raise DkefError(
                 f"{type(self).__name__} is unnormalised and its log Z is not known: estimate it with "
-                "`python -m dkef.normalise`, then set model.log_z or load the model with its log_z.json"
+                "`python -m dkef.stages.normalise`, then set model.log_z or load the model with its log_z.json"
             )
         return self.log_density(x) - self.log_z
 
@@ -110,7 +110,7 @@ class Workbench:
     seed: int = 0
     checkpoint: Path | None = None  # the run may leave its state here and continue from it; the caller deletes it
     threads: int = 1
-    log: logging.Logger = field(default_factory=lambda: logging.getLogger("dkef.train"))
+    log: logging.Logger = field(default_factory=lambda: logging.getLogger("dkef.stages.train"))
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Independent stream of this cell for one purpose ("init", "minibatches", "noise", ...)."""

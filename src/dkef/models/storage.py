@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dkef.errors import DkefError, one_line
-from dkef.files import read_json
-from dkef.hdf5 import Contents, read_hdf5, write_hdf5
+from dkef.config.typed import of_record
+from dkef.core.errors import DkefError, one_line
+from dkef.core.files import read_json
+from dkef.core.hdf5 import Contents, read_hdf5, write_hdf5
+from dkef.core.provenance import code_version, library_versions
+from dkef.core.trust import OWN_PACKAGE, belongs_to_user
 from dkef.models.protocol import DensityModel, Fit
-from dkef.provenance import code_version, library_versions
-from dkef.trust import OWN_PACKAGE, belongs_to_user
-from dkef.typed import of_record
 
 TRUSTED_PACKAGES = (OWN_PACKAGE,)
 REMEDY = "delete it and train again"
@@ -99,7 +99,7 @@ def load_model(path: str | Path, trusted: tuple[str, ...] = ()) -> DensityModel:
 
 
 def load_own_model(path: Path) -> DensityModel:
-    """Read a model in a workflow's job: classes in modules of the user's own are restored too, see dkef.trust."""
+    """Read a model in a workflow's job: classes in modules of the user's own are restored too, see dkef.core.trust."""
     package = str(read_record(path)["class"]).partition(".")[0]
     return load_model(path, trusted=(package,) if belongs_to_user(package) else ())
 
@@ -132,9 +132,19 @@ def _class_of(path: Path, name: str, trusted: tuple[str, ...]) -> type[DensityMo
     return density_class(name, path)
 
 
+# Where the classes of files written before each family had a folder are now.
+MOVED = {
+    "dkef.models.gaussian.GaussianModel": "dkef.models.gaussian.density.GaussianModel",
+    "dkef.models.flows.FlowModel": "dkef.models.flows.model.FlowModel",
+    "dkef.models.kef.KefModel": "dkef.models.kef.density.KefModel",
+    "dkef.models.kcef.KcefModel": "dkef.models.kcef.density.KcefModel",
+    "dkef.models.mixture.MixtureModel": "dkef.models.mixture.density.MixtureModel",
+}
+
+
 def density_class(name: str, who: object) -> type[DensityModel]:
     """The class of a name in a file, once its package is known to be trusted."""
-    module, _, attribute = name.rpartition(".")
+    module, _, attribute = MOVED.get(name, name).rpartition(".")
     try:
         kind = getattr(importlib.import_module(module), attribute, None)
     except (ImportError, ValueError, TypeError) as error:

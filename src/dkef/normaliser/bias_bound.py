@@ -2,7 +2,7 @@
 
 import math
 
-from dkef.errors import DkefError
+from dkef.core.errors import DkefError
 
 
 class BoundError(DkefError):

@@ -8,17 +8,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dkef.dependencies import sources_digest
-from dkef.errors import DkefError, one_line
-from dkef.files import AGAIN, read_json, write_json
-from dkef.models.kef_parameters import KefParameters
+from dkef.config.code import sources_digest
+from dkef.config.normaliser import Normaliser
+from dkef.config.typed import of_record, require
+from dkef.core.errors import DkefError, one_line
+from dkef.core.files import AGAIN, read_json, write_json
+from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
 from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, own_doubts, run_pilot
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals import Q0, STAGE, Name, Proposal, parameters_digest, weights_of
-from dkef.normaliser.settings import Normaliser
+from dkef.normaliser.proposals.store import Q0, STAGE, Name, Proposal, parameters_digest, weights_of
 from dkef.normaliser.weights import LONG_STAGES, Halves
-from dkef.typed import of_record, require
 
 _REPORT_SECONDS = 20.0
 _NO_OTHERS: Mapping[str, Moments] = MappingProxyType({})

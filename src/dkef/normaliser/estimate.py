@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from dkef.config.normaliser import Normaliser
+from dkef.config.typed import require
 from dkef.normaliser.bias_bound import BoundError, bias_bound, hoeffding_upper
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.settings import Normaliser
 from dkef.normaliser.weights import LONG_STAGES, Halves, Weights
-from dkef.typed import require
 
 LEAST_RHO = 1e-9  # Hoeffding's inequality allows no less for any number of samples that can be drawn
 TIE_MARGIN = 0.001  # log s lies this much below the percentile, so that ties do not count as "below"

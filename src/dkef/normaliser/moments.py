@@ -12,11 +12,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from dkef.errors import DkefError
-from dkef.files import AGAIN
+from dkef.config.typed import of_record
+from dkef.core.errors import DkefError
+from dkef.core.files import AGAIN
 from dkef.models.protocol import Array
 from dkef.normaliser.pareto import TAIL, tail_index, tail_size
-from dkef.typed import of_record
 
 MOST_WEIGHTS = 10**18
 LARGEST_LOG = 1e15  # the rounding of larger logarithms is itself more than a nat

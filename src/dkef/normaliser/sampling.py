@@ -15,11 +15,11 @@ import numpy as np
 from numba import types
 from scipy.special import gammainccinv, gammaincinv
 
-from dkef.models.kef_parameters import BaseMeasure
+from dkef.models.kef.parameters import BaseMeasure
 from dkef.models.protocol import Array
-from dkef.normaliser import vector as vec
-from dkef.normaliser.compiled import intrinsic, njit
-from dkef.normaliser.vector import BLOCK, LANES
+from dkef.normaliser.simd import vector as vec
+from dkef.normaliser.simd.compiled import intrinsic, njit
+from dkef.normaliser.simd.vector import BLOCK, LANES
 
 # Q is tabulated as a cubic in each of SPLIT cells per factor of two in p, from p = 1 down to 2^-BINADES. The cell is
 # then just the leading bits of the float32 p, and no logarithm is needed; the cells that are hit often fit in L1.

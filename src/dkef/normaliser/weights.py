@@ -13,15 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dkef.errors import DkefError
-from dkef.models.kef_parameters import KefParameters
+from dkef.core.errors import DkefError
+from dkef.core.streams import stream_key
+from dkef.models.kef.parameters import KefParameters
 from dkef.models.protocol import Array
-from dkef.normaliser.compiled import njit
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.program import Program, evaluate_block, pack, workspace
 from dkef.normaliser.sampling import Proposal, Stream, draw_block, proposal
-from dkef.normaliser.vector import BLOCK
-from dkef.streams import stream_key
+from dkef.normaliser.simd.compiled import njit
+from dkef.normaliser.simd.program import Program, evaluate_block, pack, workspace
+from dkef.normaliser.simd.vector import BLOCK
 
 LONG_STAGES = ("variance", "bound_z", "z")
 STAGES = ("percentile", "hoeffding", *LONG_STAGES, "choice")  # disjoint streams; all but the last as in Appendix D

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from dkef.errors import DkefError
-from dkef.hdf5 import Contents, read_hdf5
+from dkef.core.errors import DkefError
+from dkef.core.hdf5 import Contents, read_hdf5
 
 T = TypeVar("T")
 

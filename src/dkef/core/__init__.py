@@ -1,0 +1,1 @@
+"""What every other package stands on: arrays, errors, whole files, tables, random streams, provenance."""

@@ -1,0 +1,1 @@
+"""Distributions whose density is known, and datasets drawn from them."""

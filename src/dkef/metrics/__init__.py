@@ -1,0 +1,1 @@
+"""How well a model fits: Stein discrepancies, score loss, Fisher divergence, likelihoods."""

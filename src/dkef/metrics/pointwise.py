@@ -1,0 +1,105 @@
+"""What the metrics are, and those that are means over the test points.
+
+No mean hides a value that is not finite.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dkef.core.errors import DkefError
+from dkef.models.protocol import Array
+
+# Every metric there is, in the order of the tables, and whether more of it is better (None: neither).
+METRICS: dict[str, bool | None] = {
+    "log_likelihood": True,
+    "log_likelihood_raw": True,
+    "log_likelihood_bias_bound": None,
+    "log_z": None,
+    "log_z_bias_bound": None,
+    "score_loss": False,
+    "fssd2": False,
+    "fssd_p_value": None,
+    "ksd2": False,
+    "ksd2_v": False,
+    "fisher_divergence": False,
+    "true_log_likelihood": None,
+}
+
+# Of the tables that the compare, sensitivity and proposals stages write.
+PROVENANCE = ("config_digest", "code_version")
+COLUMNS = ("dataset", "model", "seed", "metric", "value", "stderr", "status", *PROVENANCE)
+SENSITIVITY_COLUMNS = (
+    *("dataset", "model", "seed", "statistic", "bandwidth_factor", "locations"),
+    *("value", "stderr", "status"),
+    *PROVENANCE,
+)
+
+PROPOSAL_COLUMNS = (
+    *("dataset", "model", "seed", "proposal", "samples", "evaluations", "log_z", "stderr", "bias_bound"),
+    *("effective_samples", "tail_index", "halves_apart", "log_likelihood", "status"),
+    *PROVENANCE,
+)
+
+# The variances of the discrepancies are fourth powers of scores: what lies beyond this would overflow in them, and
+# counts as not finite from the start.
+LARGEST = 1e60
+
+
+class NotFiniteError(DkefError):
+    """Some values are NaN, infinite or beyond all use; the message counts them."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value, its standard error where there is one, and "ok" or the doubt that comes with it."""
+
+    value: float
+    stderr: float | None = None
+    status: str = "ok"
+
+
+def require_finite(what: str, values: Array) -> None:
+    """Stop with a count unless every row is finite: a mean over the rest would be a mean over the easy points."""
+    usable = np.abs(values) <= LARGEST  # NaN compares as False
+    if bad := int((~usable.reshape(len(values), -1).all(axis=1)).sum()):
+        raise NotFiniteError(f"{bad} of {len(values)} {what} not finite")
+
+
+def mean_over_points(what: str, values: Array) -> Estimate:
+    """Mean of one value a test point [n], with the standard error of independent points."""
+    require_finite(what, values)
+    n = len(values)
+    return Estimate(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else None)
+
+
+def score_loss(score: Array, curvature: Array) -> Estimate:
+    """The score-matching loss J = mean of sum_d [curvature_d + score_d^2 / 2]; both arrays are [n, d]."""
+    require_finite("scores", score)
+    require_finite("curvatures", curvature)
+    return mean_over_points("score losses", (curvature + 0.5 * score**2).sum(axis=1))
+
+
+def fisher_divergence(score: Array, true_score: Array) -> Estimate:
+    """Half the mean squared distance between a model's score and the true one, both [n, d].
+
+    The factor one half is that of the paper's definition; the authors' own helper leaves it out.
+    """
+    require_finite("scores", score)
+    require_finite("true scores", true_score)
+    return mean_over_points("squared distances", 0.5 * ((score - true_score) ** 2).sum(axis=1))
+
+
+def log_likelihood(log_density: Array, log_z: Estimate | None = None, log_det: float = 0.0) -> Estimate:
+    """Mean of log density - log Z + log_det over the test points [n].
+
+    log_z: the normaliser's estimate, None for a normalised model; its error is independent of the test points', and
+    a doubt about it is one about the likelihood.
+    log_det: log |det W| turns a likelihood of whitened rows into one of raw rows.
+    """
+    mean = mean_over_points("log densities", log_density)
+    log_z = log_z or Estimate(0.0, 0.0)
+    errors = [error for error in (mean.stderr, log_z.stderr) if error is not None]
+    stderr = math.hypot(*errors) if len(errors) == 2 else None
+    return Estimate(mean.value - log_z.value + log_det, stderr, log_z.status)

@@ -1,0 +1,46 @@
+"""What the evaluate stage leaves behind: one trained model at the test points."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dkef.core.errors import DkefError, one_line
+from dkef.core.hdf5 import read_hdf5
+from dkef.models.protocol import Array
+
+REMEDY = "delete it and evaluate again"
+
+
+@dataclass(frozen=True)
+class EvaluatedModel:
+    """Log density [n], score [n, d] and curvature [n, d] of a model at n points; of the truth too, where known."""
+
+    record: dict[str, Any]  # status, normalised, config_digest, ...
+    log_density: Array
+    score: Array
+    curvature: Array
+    true_log_density: Array | None = None
+    true_score: Array | None = None
+
+    @property
+    def status(self) -> str:
+        return str(self.record["status"])
+
+
+def read_evaluation(path: Path, shape: tuple[int, ...]) -> EvaluatedModel:
+    """Read an evaluation that must be of test points of this shape, [n, d]."""
+    contents = read_hdf5(path, "an evaluation", REMEDY)
+    try:
+        evaluated = EvaluatedModel(contents.record, **contents.arrays)
+    except TypeError as error:
+        raise DkefError(f"{path} is not an evaluation ({one_line(error)}); {REMEDY}") from None
+    if missing := [key for key in ("status", "normalised", "log_z_status") if key not in contents.record]:
+        raise DkefError(f"{path} is not an evaluation (its record has no {missing[0]}); {REMEDY}")
+    if not isinstance(digest := contents.record.get("config_digest"), str | None):
+        raise DkefError(f"{path} is not an evaluation (its config_digest is {one_line(repr(digest))}); {REMEDY}")
+    for name, array in contents.arrays.items():
+        if array.shape != (shape[:1] if name.endswith("log_density") else shape):
+            raise DkefError(
+                f"{path}: {name} has the shape {array.shape} for test points of the shape {shape}; {REMEDY}"
+            )
+    return evaluated

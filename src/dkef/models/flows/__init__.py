@@ -1,0 +1,1 @@
+"""MADE, MADE-MOG, Real NVP, MAF and MAF-MOG: specification, density and fit."""

@@ -1,0 +1,67 @@
+"""MADE: all conditionals p(x_d | earlier coordinates) from one masked network, Gaussian or mixtures of Gaussians."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from dkef.models.flows import masks
+from dkef.models.flows.arithmetic import Arithmetic, Value
+from dkef.models.flows.networks import Draw, draw_network, network
+from dkef.models.protocol import Array
+
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+def draw_made(
+    prefix: str,
+    order: Array,
+    widths: tuple[int, ...],
+    degrees: str,
+    heads: tuple[int, int],
+    rng: np.random.Generator,
+    output_bias_std: float = 0.0,
+) -> Draw:
+    """A network autoregressive in `order` [D]; heads (H, K) give outputs [H, D, K], flattened."""
+    dimension = len(order)
+    below, connections = order, []
+    for width in widths:
+        above = masks.hidden_degrees(degrees, width, below, dimension, rng)
+        connections.append(masks.hidden_mask(below, above))
+        below = above
+    kinds, components = heads
+    connections.append(np.tile(np.repeat(masks.output_mask(below, order), components, axis=1), kinds))
+    return draw_network(prefix, connections, rng, output_bias_std=output_bias_std)
+
+
+def gaussian_conditionals(
+    ops: Arithmetic, parameters: Mapping[str, Value], prefix: str, x: Value, activation: str
+) -> tuple[Value, Value]:
+    """Mean and half the log precision of each conditional at x [n, D]; both [n, D]."""
+    mean, log_precision = ops.split(network(ops, parameters, prefix, x, activation), 2)
+    return mean, 0.5 * log_precision
+
+
+def mixture_conditionals(
+    ops: Arithmetic, parameters: Mapping[str, Value], prefix: str, x: Value, activation: str
+) -> tuple[Value, Value, Value]:
+    """Unnormalised log weights, means and half log precisions of each conditional at x [n, D]; all [n, D, K]."""
+    dimension = parameters[f"{prefix}.weight0"].shape[0]
+    heads = ops.split(network(ops, parameters, prefix, x, activation), 3)
+    log_a, mean, log_precision = (ops.unfold(head, dimension) for head in heads)
+    return log_a, mean, 0.5 * log_precision
+
+
+def mixture_log_density(
+    ops: Arithmetic, parameters: Mapping[str, Value], prefix: str, x: Value, activation: str
+) -> Value:
+    """log p(x) of a MADE-MOG at x [n, D]; [n].
+
+    Weights are normalised and components summed in the log domain, so that a point far from all components has a
+    very negative log density where the authors' code had log 0.
+    """
+    log_a, mean, half_log_precision = mixture_conditionals(ops, parameters, prefix, x, activation)
+    z = (x[..., None] - mean) * ops.exp(half_log_precision)
+    log_components = log_a + half_log_precision - 0.5 * (z * z)
+    log_conditionals = ops.log_sum_exp(log_components) - ops.log_sum_exp(log_a)
+    return ops.sum(log_conditionals - 0.5 * LOG_2PI)

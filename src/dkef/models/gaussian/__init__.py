@@ -1,0 +1,1 @@
+"""The normal distribution: specification and density."""

@@ -1,0 +1,15 @@
+"""The full-covariance Gaussian, fitted by maximum likelihood."""
+
+from dataclasses import dataclass
+
+from dkef.models.protocol import Array, Fit, Workbench
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """No hyper-parameters: mean and covariance of the training rows."""
+
+    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
+        from dkef.models.gaussian.density import GaussianModel
+
+        return Fit(GaussianModel.fit(train))

@@ -1,0 +1,1 @@
+"""The kernel conditional exponential family: specification, density and fit."""

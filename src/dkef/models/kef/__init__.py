@@ -1,0 +1,1 @@
+"""The (deep) kernel exponential family: specification, density and fit."""

@@ -1,0 +1,211 @@
+"""Phase 2 of Algorithm 1 and its last line: regularisers for all training rows, then alpha.
+
+The kernel and q0 stand still, so J of alpha on any rows is J(0) + alpha' G alpha / 2 + alpha' (h + b_first) with the
+statistics of those rows. Once these are known, J at a pair of regularisers costs one Cholesky factor, and folds of the
+training rows can judge it as well as the validation rows. Its minimum is a matter of seconds, but not always a good
+place: see "Choices that were looked at" in config/README.md.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize
+
+from dkef.models.kef.graph import KefGraph, padded
+from dkef.models.kef.parameters import KefParameters
+from dkef.models.kef.statistics import Statistics, kernel_statistics, lambda_gradient, mean_of, solve
+from dkef.models.kef.variables import BASE, LAMBDAS, assemble, regularisers
+from dkef.models.protocol import Array, Workbench
+from dkef.training.adam import Adam, clipped
+from dkef.training.early_stopping import EarlyStopping
+
+# Blocks in float32, summed in float64, give alpha to 2e-5 at lambda_alpha = 2e-3 and to 1e-3 at 1e-5; below this the
+# blocks are in float64, at a fifth of the speed. So they are where a search may go anywhere below.
+SMALLEST_LAMBDA_FOR_FLOAT32 = 1e-6
+FOLDS = 10
+DECADES = 0.5  # first step of the search, in log10 lambda
+ACCURACY = 0.01  # its end, likewise: J is flat at its minimum
+
+
+class Final(NamedTuple):
+    """The end of a training run."""
+
+    theta: Array
+    alpha: Array
+    solved: bool  # False: no finite alpha exists at theta, and alpha is 0
+    iterations: int
+    validation_loss: float
+    lambda_alpha: float
+    lambda_c: float
+
+
+class Trial(NamedTuple):
+    """Statistics of rows that alpha is fitted to, and of other rows that judge it."""
+
+    fit: Statistics
+    judge: Statistics
+
+    def loss(self, alpha: Array | None) -> float:
+        """J of alpha on the judging rows, less that of alpha = 0; infinite where there is no alpha."""
+        if alpha is None:
+            return math.inf
+        return float(0.5 * alpha @ self.judge.G @ alpha + alpha @ (self.judge.h + self.judge.b_first))
+
+
+def without(whole: Statistics, n: int, part: Statistics, n_part: int) -> Statistics:
+    """Means over the n rows of the whole that are not among the n_part rows of the part."""
+    return Statistics(*((n * a - n_part * b) / (n - n_part) for a, b in zip(whole, part, strict=True)))
+
+
+def full_statistics(parameters: KefParameters, train: Array, block_rows: int) -> Statistics:
+    """Means over all training rows, in float64 from the features on."""
+    size = min(block_rows, len(train))
+    return mean_of(
+        (kernel_statistics(parameters, *padded(train[i : i + size], size)), len(train[i : i + size]))
+        for i in range(0, len(train), size)
+    )
+
+
+def finish(graph: KefGraph, theta: Array, train: Array, valid: Array, bench: Workbench) -> Final:
+    """Tune the regularisers on statistics of all training rows, then solve for alpha on them."""
+    return Phase2(graph, train, valid, bench).run(theta)
+
+
+class Phase2:
+    """The statistics of all training rows, under one draw of noise, and what is done with them."""
+
+    def __init__(self, graph: KefGraph, train: Array, valid: Array, bench: Workbench) -> None:
+        self.graph, self.spec, self.bench = graph, graph.spec, bench
+        noise = bench.rng("final statistics noise").standard_normal(train.shape) if self.spec.noise_std else 0.0
+        self.train, self.clean_train = train + self.spec.noise_std * noise, train
+        self.valid = valid
+        moving = LAMBDAS + (BASE if self.spec.phase2_parameters == "lambda_and_q0" else ())
+        self.moving = graph.layout.mask(*moving)
+        self.searches = self.spec.phase2_stopping in ("converged", "folds")
+
+    def run(self, theta: Array) -> Final:
+        statistics = self.statistics(theta, self.train)
+        if self.searches:
+            tuned, iterations = self.search(theta, self.trials(theta, statistics))
+        else:
+            tuned, iterations = self.adam_steps(theta, statistics)
+        q0_moved = self.spec.phase2_parameters == "lambda_and_q0"  # and with it b
+        if q0_moved or self.float32_suffices(tuned) != self.float32_suffices(theta):
+            statistics = self.statistics(tuned, self.train)
+        return self.solved(tuned, statistics, iterations)
+
+    def statistics(self, theta: Array, rows: Array) -> Statistics:
+        if self.float32_suffices(theta):
+            return self.graph.statistics(theta, rows)
+        parameters = assemble(self.spec, self.graph.layout.unpack(theta), alpha=None)
+        return full_statistics(parameters, rows, self.spec.block_rows)
+
+    def float32_suffices(self, theta: Array) -> bool:
+        if self.searches or self.spec.dtype != "float32":
+            return False
+        weights = regularisers(self.spec, self.graph.layout.unpack(theta))
+        return float(weights.alpha) >= SMALLEST_LAMBDA_FOR_FLOAT32
+
+    def alpha(self, theta: Array, statistics: Statistics) -> Array | None:
+        weights = regularisers(self.spec, self.graph.layout.unpack(theta))
+        solution = solve(statistics, weights, self.graph.gram(theta))
+        return None if solution is None else solution.alpha
+
+    def trials(self, theta: Array, statistics: Statistics) -> list[Trial]:
+        """All training rows against the validation rows, or nine tenths of the former against each tenth."""
+        if self.spec.phase2_stopping != "folds":
+            return [Trial(statistics, self.statistics(theta, self.valid))]
+        trials, n = [], len(self.train)
+        for k in range(min(FOLDS, n)):
+            part = self.statistics(theta, self.train[k::FOLDS])
+            judge = part if self.spec.noise_std == 0 else self.statistics(theta, self.clean_train[k::FOLDS])
+            trials.append(Trial(without(statistics, n, part, len(self.train[k::FOLDS])), judge))
+        return trials
+
+    def search(self, theta: Array, trials: Sequence[Trial]) -> tuple[Array, int]:
+        """The vector with the regularisers of lowest mean J over the trials, and how many were looked at."""
+        place = np.flatnonzero(self.graph.layout.mask(*LAMBDAS))
+
+        def with_lambdas(log10: Array) -> Array:
+            moved = theta.copy()
+            moved[place] = log10
+            return moved
+
+        def mean_loss(log10: Array) -> float:
+            moved = with_lambdas(log10)
+            alphas = [self.alpha(moved, trial.fit) for trial in trials]
+            return float(np.mean([trial.loss(alpha) for trial, alpha in zip(trials, alphas, strict=True)]))
+
+        # Without derivatives, because J is infinite where there is no Cholesky factor.
+        found = optimize.minimize(
+            mean_loss,
+            theta[place],
+            method="Nelder-Mead",
+            options={
+                "initial_simplex": theta[place] - DECADES * np.eye(len(place) + 1, len(place), k=-1),
+                "maxfev": max(self.spec.phase2_iterations, 1),
+                "xatol": ACCURACY,
+                "fatol": math.inf,
+            },
+        )
+        return with_lambdas(found.x), int(found.nfev)
+
+    def adam_steps(self, theta: Array, statistics: Statistics) -> tuple[Array, int]:
+        """The vector after steps on J over batches of validation rows, or the best met on the way, and their number."""
+        fixed = self.spec.phase2_stopping == "fixed"
+        adam, best, stopping = Adam.start(len(theta)), theta, EarlyStopping(self.spec.patience)
+        if not fixed:
+            (trial,) = self.trials(theta, statistics)
+            stopping = stopping.observe(0, trial.loss(self.alpha(theta, statistics)))
+        for i in range(self.spec.phase2_iterations):
+            gradient = self.gradient(theta, statistics, i)
+            norm = float(np.linalg.norm(gradient))
+            if math.isfinite(norm):
+                direction = clipped(gradient, norm, self.spec.clip_norm)
+                theta, adam = adam.step(theta, direction, self.spec.phase2_learning_rate)
+            if fixed:
+                continue
+            stopping = stopping.observe(i + 1, trial.loss(self.alpha(theta, statistics)))
+            best = theta if stopping.best_step == i + 1 else best
+            if stopping.exhausted(i + 1):
+                return best, i + 1
+        return theta if fixed else best, self.spec.phase2_iterations
+
+    def gradient(self, theta: Array, statistics: Statistics, i: int) -> Array:
+        """Of J on some validation rows, through the solve on all training rows; 0 for what does not move."""
+        weights = regularisers(self.spec, self.graph.layout.unpack(theta))
+        solution = solve(statistics, weights, self.graph.gram(theta))
+        if solution is None:
+            return np.full(len(theta), math.nan)
+        _, by_alpha, by_theta = self.graph.loss_gradients(theta, solution.alpha, self.batch(i))
+        if not np.isfinite(by_alpha).all():
+            return np.full(len(theta), math.nan)
+        slopes = lambda_gradient(statistics, solution.alpha, solution.adjoint(by_alpha))
+        gradient = by_theta.astype(np.float64)
+        for name, slope, weight in zip(LAMBDAS, slopes, (weights.alpha, weights.c), strict=True):
+            if name in self.graph.layout.shapes:
+                gradient += (
+                    self.graph.layout.mask(name) * slope * (float(weight) - self.spec.lambda_floor) * math.log(10)
+                )
+        return gradient * self.moving
+
+    def batch(self, i: int) -> Array:
+        """Validation rows of step i: slices of a shuffled order, of one size, noised where validation is."""
+        size = min(self.spec.phase2_batch_rows, len(self.valid))
+        per_pass = len(self.valid) // size
+        order = self.bench.rng(f"phase 2 rows, pass {i // per_pass}").permutation(len(self.valid))
+        rows = self.valid[order[(i % per_pass) * size :][:size]]
+        if not self.spec.validation_noise or self.spec.noise_std == 0:
+            return rows
+        return rows + self.spec.noise_std * self.bench.rng(f"phase 2 noise, step {i}").standard_normal(rows.shape)
+
+    def solved(self, theta: Array, statistics: Statistics, iterations: int) -> Final:
+        weights = regularisers(self.spec, self.graph.layout.unpack(theta))
+        alpha = self.alpha(theta, statistics)
+        if alpha is not None and not np.isfinite(alpha).all():  # a factor exists, and the solution overflows
+            alpha = None
+        kept = np.zeros(len(statistics.h)) if alpha is None else alpha
+        loss = float(self.graph.loss_rows(theta, kept, self.valid).mean())
+        return Final(theta, kept, alpha is not None, iterations, loss, float(weights.alpha), float(weights.c))

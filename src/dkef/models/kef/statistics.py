@@ -1,0 +1,139 @@
+"""Sufficient statistics of the closed-form fit (Proposition 3) and its solution.
+
+    alpha = -(G + lambda_alpha I + lambda_C U + lambda_H K)^-1 b,   b = h + b_first + lambda_C b_second
+
+All five statistics are means over rows, so those of blocks merge exactly.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import scipy.linalg
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from dkef.models.kef.backend import Tensor, backend_of
+from dkef.models.kef.base_measure import base_jet
+from dkef.models.kef.density import inducing_features, kernel_jets
+from dkef.models.kef.jets import features
+from dkef.models.kef.kernels import KernelJet, derivatives, kernel_matrix
+from dkef.models.kef.parameters import KefParameters
+from dkef.models.kef.variables import Regularisers
+from dkef.models.protocol import Array
+
+BLAS = ThreadpoolController()
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def on_one_thread(function: Function) -> Function:
+    """The function with BLAS bound to one thread.
+
+    At m = 300 the factor takes 0.5 ms on one thread. On more, the threads wait for each other (half a second on a busy
+    machine), and then go on spinning on the cores that the next TensorFlow call needs.
+    """
+    bound: Function = BLAS.wrap(limits=1, user_api="blas")(function)
+    return bound
+
+
+class Statistics(NamedTuple):
+    """Sums over rows n and coordinates d, divided by the number of rows."""
+
+    G: Tensor  # [m, m]: d_d k d_d k'
+    U: Tensor  # [m, m]: d_d^2 k d_d^2 k'
+    h: Tensor  # [m]: d_d^2 k
+    b_first: Tensor  # [m]: d_d log q0 d_d k
+    b_second: Tensor  # [m]: d_d^2 log q0 d_d^2 k
+
+
+def kernel_statistics(parameters: KefParameters, x: Tensor, weights: Tensor) -> Statistics:
+    """Sums, weighted by rows, over the rows of x [n, d]; weights: [n], at least 0.
+
+    Padding rows of weight 0 let blocks of one shape serve any number of rows.
+    """
+    return jet_statistics(parameters, kernel_jets(parameters, x, inducing_features(parameters)), x, weights)
+
+
+def jet_statistics(parameters: KefParameters, jets: Sequence[KernelJet], x: Tensor, weights: Tensor) -> Statistics:
+    """The same from the kernel jets of x."""
+    ops = backend_of(x)
+    scale = weights**0.5
+    first: Tensor = 0.0
+    second: Tensor = 0.0
+    for component, jet in zip(parameters.components, jets, strict=True):
+        part = derivatives(component, jet, scale)
+        first, second = first + part.first, second + part.second
+    n, d, m = first.shape
+    first, second = ops.reshape(first, (n * d, m)), ops.reshape(second, (n * d, m))
+    q0 = base_jet(parameters.q0, x)
+    per_row = scale[:, None]
+    ones = ops.like(np.ones((n, d)), x)
+    first_t, second_t = ops.transpose(first), ops.transpose(second)
+
+    def against(matrix: Tensor, column: Tensor) -> Tensor:
+        return ops.matmul(matrix, ops.reshape(per_row * column, (n * d, 1)))[:, 0]
+
+    return Statistics(
+        ops.matmul(first_t, first),
+        ops.matmul(second_t, second),
+        against(second_t, ones),
+        against(first_t, q0.first),
+        against(second_t, q0.second),
+    )
+
+
+def mean_of(blocks: Iterable[tuple[Statistics, int]]) -> Statistics:
+    """Statistics of all rows from sums over blocks with their numbers of rows, added in order in float64."""
+    rows = 0
+    total: list[Array] | None = None
+    for part, n in blocks:
+        wide = [np.array(item, dtype=np.float64) for item in part]
+        total = wide if total is None else [np.add(a, b, out=a) for a, b in zip(total, wide, strict=True)]
+        rows += n
+    if total is None:
+        raise ValueError("no rows to take statistics of")
+    return Statistics(*(item / rows for item in total))
+
+
+def inducing_gram(parameters: KefParameters) -> Tensor:
+    """K = k(z_m, z_m'), of the RKHS-norm term; [m, m]."""
+    psi = [features(parameters.z, component.layers) for component in parameters.components]
+    return sum(kernel_matrix(c, phi, phi) for c, phi in zip(parameters.components, psi, strict=True))
+
+
+class Solution(NamedTuple):
+    """alpha with the Cholesky factor that gave it, for further right-hand sides."""
+
+    alpha: Array  # [m]
+    factor: tuple[Array, bool]
+
+    @on_one_thread
+    def adjoint(self, gradient: Array) -> Array:
+        """v = Q^-1 dJ/dalpha, the multiplier of the constraint Q alpha + b = 0; [m]."""
+        v: Array = scipy.linalg.cho_solve(self.factor, np.asarray(gradient, dtype=np.float64))
+        return v
+
+
+def normal_equations(statistics: Statistics, weights: Regularisers, K: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Q [m, m] and b [m] of Q alpha + b = 0, from statistics in float64."""
+    Q = statistics.G + weights.c * statistics.U + weights.alpha * np.eye(statistics.G.shape[0])
+    b = statistics.h + statistics.b_first + weights.c * statistics.b_second
+    return (Q if K is None else Q + weights.h * K), b
+
+
+@on_one_thread
+def solve(statistics: Statistics, weights: Regularisers, K: Array | None = None) -> Solution | None:
+    """The minimiser alpha, in float64 by Cholesky; None where the system is not positive definite or not finite."""
+    Q, b = normal_equations(statistics, weights, K)
+    if not (np.isfinite(Q).all() and np.isfinite(b).all()):
+        return None
+    try:
+        factor = scipy.linalg.cho_factor(Q, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    return Solution(-scipy.linalg.cho_solve(factor, b, check_finite=False), factor)
+
+
+@on_one_thread
+def lambda_gradient(statistics: Statistics, alpha: Array, v: Array) -> tuple[float, float]:
+    """Total derivative of J(alpha(lambda)) in lambda_alpha and lambda_C, with v = Q^-1 dJ/dalpha."""
+    return -float(v @ alpha), -float(v @ (statistics.U @ alpha + statistics.b_second))

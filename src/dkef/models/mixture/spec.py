@@ -1,0 +1,30 @@
+"""A mixture of models of one kind, one for each cluster of the training rows (Section 3.1)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dkef.config.typed import instantiate, require
+from dkef.models.protocol import Array, Fit, Workbench
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Any model section as `component`; clusters by spectral clustering on a graph of nearest neighbours."""
+
+    component: Any  # a section with `_target_`, like a model YAML
+    clusters: int = 3
+    neighbours: int = 10
+    valid_fraction: float = 0.1  # of each cluster's rows, for the early stopping of its component
+    log_z_samples: int = 10_000_000  # behind the log Z of each unnormalised component, drawn from its q0
+
+    def __post_init__(self) -> None:
+        require(self.clusters >= 1, "model.clusters", self.clusters, ">= 1")
+        require(self.neighbours >= 1, "model.neighbours", self.neighbours, ">= 1")
+        require(0 < self.valid_fraction < 1, "model.valid_fraction", self.valid_fraction, "between 0 and 1")
+        require(self.log_z_samples >= 2, "model.log_z_samples", self.log_z_samples, ">= 2")
+        instantiate(self.component, "model.component", "model.component")
+
+    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
+        from dkef.models.mixture.fit import fit_mixture
+
+        return fit_mixture(self, train, valid, bench)

@@ -1,0 +1,69 @@
+"""Shares of the parts of a cover by what importance sampling pays for them, not by the mass they hold.
+
+Adaptation gives a component the share of Z that it covers. Where little mass is spread thinly, between the clusters
+and q0 or in narrow peaks near the rows, that means few samples of very large weights, and those make the variance. The
+shares w that minimise the second moment are another matter, and a convex one:
+
+    E_g r^2  =  integral of p~^2 / g_w,     g_w = eps q0 + (1 - eps) sum_k w_k h_k,
+
+estimated from draws of earlier g: y from their mean G with c = p~^2 / G leaves sum_n c_n / g_w(y_n) to minimise. Its
+gradient in w_k is minus (1 - eps) sum_n c_n h_k / g_w^2, and w_k <- w_k sqrt(of that), made to add to 1, converges to
+the minimum (the multiplicative rule of optimal designs, with the power that suits a sum of 1 / g). Every round draws
+from the latest g, so that regions whose cost was underrated are found, and keeps all earlier draws.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import logsumexp
+
+from dkef.models.kef.parameters import KefParameters
+from dkef.models.protocol import Array
+from dkef.normaliser.proposals.cover import Cover
+from dkef.normaliser.proposals.mixture import Mixture, log_p, rounded
+from dkef.normaliser.simd.program import pack
+
+ROUNDS, UPDATES = 4, 60
+BLOCK_DRAWS = 4096  # taken at once, so that only the float32 terms of all draws fill memory
+FIRST_SHARE = 0.1  # of the shares that it began with: draws that have not been seen may need any part
+
+
+def weigh(
+    parameters: KefParameters, parts: Sequence[Cover], first: Array, q0_share: float, draws: int,
+    rng: np.random.Generator,
+) -> Mixture:  # fmt: skip
+    """g with the least second moment over the draws of all rounds, from the first shares [k] of the parts h_k."""
+    program = pack(parameters)
+    shares = [first]
+    # Of all draws, in units of the g a draw came from: log p~, eps q0 and the parts (1 - eps) h_k.
+    all_log_r, all_q0_terms = np.empty(ROUNDS * draws), np.empty(ROUNDS * draws)
+    all_terms = np.empty((ROUNDS * draws, len(parts)), np.float32)
+    for before in range(0, ROUNDS * draws, draws):
+        mixture = Mixture(parameters.q0, Cover.together(parts, shares[-1]), q0_share)
+        x = rounded(mixture.sample(draws, rng))
+        for at in range(0, draws, BLOCK_DRAWS):
+            here = x[at : at + BLOCK_DRAWS]
+            rows = slice(before + at, before + at + len(here))
+            log_q0 = mixture.log_q0_part(here)
+            log_terms = np.log1p(-q0_share) + np.stack([part.log_density(here) for part in parts], axis=1)
+            log_g = np.logaddexp(log_q0, logsumexp(log_terms + np.log(shares[-1]), axis=1))
+            all_log_r[rows] = log_p(program, parameters, here) - log_g
+            all_q0_terms[rows] = np.exp(log_q0 - log_g)
+            all_terms[rows] = np.exp(log_terms - log_g[:, None])
+        log_r, q0_terms, terms = (a[: before + draws] for a in (all_log_r, all_q0_terms, all_terms))
+        pooled = np.mean([q0_terms + terms @ w.astype(np.float32) for w in shares], axis=0)  # G
+        kept = (q0_terms + FIRST_SHARE * (terms @ first.astype(np.float32))) / (1 - FIRST_SHARE)
+        free = least_second_moment(shares[-1], terms, kept, np.exp(2 * (log_r - log_r.max())) / pooled)
+        shares.append((1 - FIRST_SHARE) * free + FIRST_SHARE * first)
+    return Mixture(parameters.q0, Cover.together(parts, shares[-1]), q0_share)
+
+
+def least_second_moment(shares: Array, terms: Array, kept: Array, costs: Array) -> Array:
+    """w >= 0, adding to 1, with the least sum_n costs_n / (kept_n + sum_k w_k terms_nk)."""
+    w = shares.astype(terms.dtype)
+    for _ in range(UPDATES):
+        gradient = (costs / (kept + terms @ w) ** 2).astype(terms.dtype) @ terms
+        w = w * np.sqrt(gradient / gradient.max())
+        w = w / w.sum()
+    normalised: Array = np.asarray(w, dtype=float) / w.sum(dtype=float)
+    return normalised

@@ -1,0 +1,146 @@
+"""The proposals by name: fitted once for a model, kept in a file, turned into weights by any job.
+
+q0         nothing to fit: Appendix D of the paper
+mixture    g = eps q0 + (1 - eps) h, with h around the training rows (`mixture`, `cover`)
+annealed   chains from that g to p~ (`annealing`)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dkef.config.code import sources_digest
+from dkef.config.normaliser import Normaliser
+from dkef.config.typed import plain
+from dkef.core.errors import DkefError, one_line
+from dkef.core.hdf5 import Contents, read_hdf5, write_hdf5
+from dkef.core.provenance import array_digest, canonical, config_digest
+from dkef.models.kef.parameters import KefParameters
+from dkef.models.protocol import Array
+from dkef.normaliser.proposals.annealing import AnnealedWeights, Schedule, tune
+from dkef.normaliser.proposals.checks import fault_of
+from dkef.normaliser.proposals.cover import Cover
+from dkef.normaliser.proposals.cover_fit import fit_cover
+from dkef.normaliser.proposals.mixture import Mixture, MixtureWeights
+from dkef.normaliser.weights import Q0Weights, Weights
+
+WHAT, REMEDY = "a proposal of the normalise stage", "delete it and run the pilot again"
+Name = tuple[str | int, ...]
+STAGE = "dkef.stages.normalise"  # an edit of the code behind it, and every finished part is to be made again
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A fitted proposal as plain arrays."""
+
+    kind: str
+    arrays: dict[str, Array]
+
+    @property
+    def digest(self) -> str:
+        """Equal for equal proposals; chunks of different ones are never merged."""
+        names = sorted(self.arrays)
+        return config_digest(" ".join([self.kind, *names, array_digest(*(self.arrays[name] for name in names))]))
+
+
+Q0 = Proposal("q0", {})
+
+
+def fit_proposal(
+    kind: str, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name,
+    report: Callable[[str], None] = lambda line: None, mixture: Proposal | None = None,
+) -> Proposal:  # fmt: skip
+    """The proposal of a kind for a model and the rows it was trained on.
+
+    `mixture` is the one for these same settings, where it is known already: annealing starts from it.
+    """
+    if kind == "q0":
+        return Q0
+    if kind == "annealed" and mixture is not None:
+        return _annealed(mixture, parameters, settings, name, report)
+    if rows is None:
+        raise DkefError(f"the proposal {kind} is built around the training rows; name their file with --data")
+    if rows.shape[1] != parameters.z.shape[1]:
+        raise DkefError(f"the training rows have {rows.shape[1]} columns, the model {parameters.z.shape[1]}")
+    fitted = fit_cover(parameters, rows, settings.cover, name, report)
+    cover = fitted.cover
+    arrays = {
+        "weights": cover.weights, "centres": cover.centres, "shape": cover.shape, "factors": cover.factors,
+        "q0_share": np.asarray(fitted.q0_share),
+    }  # fmt: skip
+    proposal = Proposal("mixture", arrays)
+    return proposal if kind == "mixture" else _annealed(proposal, parameters, settings, name, report)
+
+
+def _annealed(
+    mixture: Proposal, parameters: KefParameters, settings: Normaliser, name: Name, report: Callable[[str], None]
+) -> Proposal:
+    schedule = tune(parameters, _mixture(mixture.arrays, parameters), settings.annealing, name, report)
+    return Proposal("annealed", mixture.arrays | {key: np.asarray(value) for key, value in vars(schedule).items()})
+
+
+def _mixture(arrays: Mapping[str, Array], parameters: KefParameters) -> Mixture:
+    cover = Cover(arrays["weights"], arrays["centres"], arrays["shape"], arrays["factors"])
+    return Mixture(parameters.q0, cover, float(arrays["q0_share"]))
+
+
+def parameters_digest(parameters: KefParameters) -> str:
+    """Digest of everything that determines log p~; a chunk belongs to the model whose digest it carries."""
+    structure = config_digest(canonical(parameters.structure()))
+    arrays = parameters.arrays()
+    return config_digest(structure + array_digest(*(arrays[name] for name in sorted(arrays))))
+
+
+def kept_proposal(
+    file: Path, kind: str, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name,
+    report: Callable[[str], None] = lambda line: None, mixture: Proposal | None = None,
+) -> Proposal:  # fmt: skip
+    """The proposal in a file if it is the one asked for; else it is fitted and written there."""
+    reads: dict[str, list[Any]] = {"mixture": [settings.cover], "annealed": [settings.cover, settings.annealing]}
+    wanted = {
+        "kind": kind, "name": list(name), "parameters": parameters_digest(parameters),
+        "settings": [plain(section) for section in reads.get(kind, [])], "code": sources_digest(STAGE),
+    } | ({} if rows is None else {"rows": array_digest(rows)})  # fmt: skip
+    if file.exists() and wanted.items() <= _contents(file).record.items():
+        return read_proposal(file, parameters)
+    proposal = fit_proposal(kind, parameters, rows, settings, name, report, mixture)
+    write_proposal(file, proposal, wanted)
+    return proposal
+
+
+def weights_of(proposal: Proposal, parameters: KefParameters, name: Name) -> Weights:
+    """The weights of a model under a fitted proposal."""
+    if proposal.kind == "q0":
+        return Q0Weights(parameters, *name)
+    a = proposal.arrays
+    mixture = _mixture(a, parameters)
+    if proposal.kind == "mixture":
+        return MixtureWeights(parameters, mixture, *name)
+    schedule = Schedule(a["b"], a["step"], a["metric"], int(a["steps"]), int(a["leapfrog"]))
+    return AnnealedWeights(parameters, mixture, schedule, *name)
+
+
+def write_proposal(path: Path, proposal: Proposal, record: Mapping[str, Any] = MappingProxyType({})) -> None:
+    """Write a proposal; the record says what it was fitted for."""
+    write_hdf5(
+        path,
+        {f"arrays/{name}": array for name, array in sorted(proposal.arrays.items())},
+        dict(record) | {"kind": proposal.kind},
+    )
+
+
+def read_proposal(path: Path, parameters: KefParameters) -> Proposal:
+    """The proposal in a file, if a model of this dimension can be sampled by it."""
+    contents = _contents(path)
+    proposal = Proposal(one_line(contents.record.get("kind")), contents.below("arrays"))
+    if (fault := fault_of(proposal.kind, proposal.arrays, parameters.z.shape[1])) is not None:
+        raise DkefError(f"{path} is not {WHAT} ({fault}); {REMEDY}")
+    return proposal
+
+
+def _contents(path: Path) -> Contents:
+    return read_hdf5(path, WHAT, REMEDY)

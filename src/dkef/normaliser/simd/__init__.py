@@ -1,0 +1,1 @@
+"""The compiled program that evaluates a kernel exponential family millions of times a second."""

@@ -1,0 +1,41 @@
+"""How the loops of the normaliser are compiled: once per machine and version of the source, for all processes."""
+
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numba.extending
+
+
+def _cache_folder() -> Path:
+    """A folder of the user's that belongs to exactly this source.
+
+    numba notices an edit of the file a function is in, but not of the files that function calls into; hence the
+    digest of the whole package in the name.
+    """
+    sha = hashlib.sha256(numba.__version__.encode())
+    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+        sha.update(source.read_bytes())
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    for base in (home / "dkef", Path(tempfile.gettempdir()) / f"dkef-{os.getuid()}"):
+        folder = base / f"numba-{sha.hexdigest()[:16]}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    raise OSError(f"no writable cache folder: tried {home} and {tempfile.gettempdir()}")
+
+
+if not os.environ.get("NUMBA_CACHE_DIR"):
+    numba.config.CACHE_DIR = str(_cache_folder())
+
+
+intrinsic: Callable[..., Any] = numba.extending.intrinsic
+njit: Callable[..., Any] = functools.partial(numba.njit, cache=True, nogil=True, error_model="numpy")

@@ -1,0 +1,73 @@
+"""A look at the data: pairwise marginals of the whitened training rows."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dkef.models.protocol import Array
+from dkef.report.figures.look import FAINT, INK, WARNING
+from dkef.report.figures.panels import Footnotes, nothing
+from dkef.results.inputs import DatasetEntry, Inputs
+
+COORDINATES = 5  # the first ones, of largest variance before whitening
+ROWS = 1500  # points drawn
+REACH = {False: 4.5, True: 8.0}  # shown: standard deviations of whitened rows; synthetic sets are not whitened
+BLOCK = 3.1  # inches a triangle of panels
+PER_ROW = 3
+
+
+def draw(inputs: Inputs) -> Figure:
+    """A triangle of scatter plots a dataset, histograms on its diagonal."""
+    entries = [e for e in inputs.request.ordered() if (e.name, e.seeds[0]) in inputs.splits]
+    count = max(len(entries), 1)
+    columns = min(count, PER_ROW)
+    block = BLOCK + 0.55
+    width = max(columns * block + 0.4, 4.5)
+    note = f"At most {COORDINATES} coordinates and {ROWS} training rows of the first seed."
+    foot = Footnotes.of(inputs, width, note)
+    size = (width, -(-count // columns) * (block + 0.15) + foot.height + 0.2)
+    figure = Figure(figsize=size)
+    if not entries:
+        nothing(figure.add_subplot(), "no splits in this experiment")
+    for i, entry in enumerate(entries):
+        corner = 0.4 + (i % columns) * block, size[1] - (i // columns) * (block + 0.15)
+        _triangle(figure, corner, size, entry, inputs.splits[entry.name, entry.seeds[0]]["train"])
+    foot.draw(figure)
+    return figure
+
+
+def _triangle(
+    figure: Figure, corner: tuple[float, float], size: tuple[float, float], entry: DatasetEntry, x: Array
+) -> None:
+    """One dataset: coordinate j against coordinate i for j > i, and each coordinate's histogram."""
+    shown = min(COORDINATES, x.shape[1])
+    side = BLOCK / max(shown, 2)
+    title = f"{entry.title}: {len(x)} rows, {x.shape[1]} coordinate{'s' if x.shape[1] > 1 else ''}"
+    figure.text(corner[0] / size[0], 1 - (size[1] - corner[1] + 0.08) / size[1], title, fontsize=8, va="top")
+    if entry.subset_of:
+        y = 1 - (size[1] - corner[1] + 0.22) / size[1]
+        note = f"subset of {entry.subset_of}"
+        figure.text(corner[0] / size[0], y, note, fontsize=6.5, va="top", color=WARNING, style="italic")
+    for row in range(shown):
+        for column in range(row + 1):
+            left, bottom = corner[0] + side * column, corner[1] - 0.38 - side * (row + 1)
+            place = (left / size[0], bottom / size[1], 0.94 * side / size[0], 0.94 * side / size[1])
+            axes = figure.add_axes(place)
+            _cell(axes, x, row, column, REACH[entry.synthetic])
+            if column == 0:
+                axes.set_ylabel(f"$x_{{{row + 1}}}$", labelpad=1, fontsize=7)
+            if row == shown - 1:
+                axes.set_xlabel(f"$x_{{{column + 1}}}$", labelpad=1, fontsize=7)
+
+
+def _cell(axes: Axes, x: Array, row: int, column: int, reach: float) -> None:
+    axes.set(xticks=[], yticks=[], xlim=(-reach, reach))
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+        spine.set_color(FAINT)
+        spine.set_linewidth(0.4)
+    if row == column:
+        axes.hist(x[:, row], bins=list(np.linspace(-reach, reach, 37)), color=INK, alpha=0.6, linewidth=0)
+    else:
+        axes.scatter(x[:ROWS, column], x[:ROWS, row], s=0.5, color=INK, alpha=0.35, linewidths=0, rasterized=True)
+        axes.set_ylim(-reach, reach)

@@ -1,0 +1,66 @@
+"""Pieces that several figures share: headings, notes on what a run is not, and panels with nothing to show."""
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dkef.report.figures.look import FAINT, WARNING
+from dkef.results.inputs import DatasetEntry, Inputs
+
+QUIET = "#555555"
+LINE = 0.155  # inches between lines of notes
+LETTERS = 17  # of the notes' size, in an inch
+
+
+def heading(axes: Axes, entry: DatasetEntry, **text: Any) -> None:
+    """The dataset's title above its column; a subset says so in a second line."""
+    axes.set_title(entry.title, **({"pad": 12 if entry.subset_of else 5} | text))
+    if entry.subset_of:
+        axes.text(
+            0.5, 1.01, f"subset of {entry.subset_of}", transform=axes.transAxes,
+            ha="center", va="bottom", fontsize=6, color=WARNING, style="italic",
+        )  # fmt: skip
+
+
+def nothing(axes: Axes, reason: str) -> None:
+    """An empty panel that says why it is empty."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(True)
+        spine.set_color("#dddddd")
+    axes.text(0.5, 0.5, reason, transform=axes.transAxes, ha="center", va="center", color=FAINT, wrap=True)
+
+
+@dataclass(frozen=True)
+class Footnotes:
+    """Lines under a figure: what it shows, which experiment it is of, and how that falls short of the paper's.
+
+    A figure asks for their height before it is laid out, so that they overlap nothing.
+    """
+
+    lines: tuple[tuple[str, str], ...]  # text and colour, from top to bottom
+
+    @classmethod
+    def of(cls, inputs: Inputs, width: float, *notes: str) -> "Footnotes":
+        """The notes, wrapped to a figure's width in inches."""
+        request = inputs.request
+        told = [(note, QUIET) for note in notes]
+        if request.title:
+            told.append((f"Experiment {request.experiment}: {request.title}", QUIET))
+        if request.reduced:
+            told.append((f"Reduced run, not the paper's budgets: {request.reduced}", WARNING))
+        return cls(tuple((line, color) for text, color in told for line in textwrap.wrap(text, int(LETTERS * width))))
+
+    @property
+    def height(self) -> float:
+        """Inches from the lower edge of the figure to the top of the notes."""
+        return LINE * len(self.lines) + 0.12
+
+    def draw(self, figure: Figure) -> None:
+        for i, (text, color) in enumerate(reversed(self.lines)):
+            y = (0.06 + LINE * i) / figure.get_figheight()
+            figure.text(0.5, y, text, ha="center", va="bottom", fontsize=7, color=color)

@@ -1,0 +1,1 @@
+"""The tables and files that a run leaves behind, and how they are read."""

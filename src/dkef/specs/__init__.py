@@ -1,1 +1,0 @@
-"""What can be trained: frozen dataclasses of hyper-parameters, light to import, named by `_target_` in YAML."""

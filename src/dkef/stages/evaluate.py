@@ -1,0 +1,67 @@
+"""Stage `evaluate`: log density, score and curvature of one trained model at the clean test points.
+
+Where the data's own law is known, its log density and score stand beside the model's.
+"""
+
+import argparse
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dkef.config.typed import instantiate
+from dkef.core.errors import run_stage
+from dkef.core.hdf5 import write_hdf5
+from dkef.core.provenance import code_version
+from dkef.core.threads import pin_threads
+from dkef.data.splits import read_splits
+from dkef.models.protocol import Array
+from dkef.models.storage import load_own_model, read_training
+
+log = logging.getLogger("dkef.stages.evaluate")
+
+
+def write_evaluation(path: Path, arrays: dict[str, Array], record: dict[str, Any]) -> None:
+    """Write arrays in float64 beside a JSON record of where they come from."""
+    write_hdf5(path, {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}, record)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m dkef.stages.evaluate", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--config", required=True, help="canonical JSON: dataset, model, seed, batch_rows, threads, source"
+    )
+    parser.add_argument("--model", type=Path, required=True, help="model file, from the train stage")
+    parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
+    parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
+    args = parser.parse_args()
+    config = json.loads(args.config)
+    pin_threads(config["threads"])
+    splits = read_splits(args.data)
+    x = splits.test
+    trained = read_training(args.model)
+    model = load_own_model(args.model)
+    at_test = model.evaluate(x, config["batch_rows"])
+    arrays = {"log_density": at_test.log_density, "score": at_test.score, "curvature": at_test.curvature}
+    truth = instantiate(config["source"]).true_density()
+    if truth is not None:
+        truth = splits.whitening.image(truth)  # the law of the rows as the model saw them
+        arrays |= {"true_log_density": truth.log_density(x), "true_score": truth.score(x)}
+    for name, array in arrays.items():
+        if bad := int(np.size(array) - np.isfinite(array).sum()):
+            log.warning("%s: %d of %d values are not finite", name, bad, np.size(array))
+    record = {
+        "status": trained.status,
+        "stopped": trained.stopped,
+        "normalised": model.normalised,
+        "log_z_status": model.log_z_status,
+        "config_digest": trained.provenance.config_digest,
+        "code_version": code_version(),
+    }
+    write_evaluation(args.out, arrays, record)
+
+
+if __name__ == "__main__":
+    run_stage(main)

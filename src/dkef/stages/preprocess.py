@@ -1,0 +1,55 @@
+"""Stage preprocess: raw files below data/raw to data/processed/<dataset>/seed<k>.h5.
+
+`python -m dkef.stages.preprocess --config JSON --raw FOLDER --out FILE`
+"""
+
+import argparse
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dkef.config.dataset import Dataset
+from dkef.config.typed import instantiate, typed
+from dkef.core.errors import DkefError, run_stage
+from dkef.core.files import require_noted
+from dkef.core.provenance import canonical, config_digest
+from dkef.core.streams import rng_for
+from dkef.data.prepare import prepare
+from dkef.data.source import Source
+from dkef.data.splits import write_splits
+
+log = logging.getLogger("dkef.stages.preprocess")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", required=True, help="canonical JSON: name, seed, dataset")
+    parser.add_argument("--raw", type=Path, default=Path("data/raw"), help="folder of the raw files")
+    parser.add_argument("--out", type=Path, required=True, help="splits file to write")
+    args = parser.parse_args(arguments)
+    config = json.loads(args.config)
+    name, seed = config["name"], config["seed"]
+    dataset = typed(Dataset, config["dataset"], lambda key: f"dataset {name}")
+    source: Source = instantiate(dataset.source, f"dataset {name}", "dataset.source")
+
+    def stream(purpose: str) -> np.random.Generator:
+        return rng_for(purpose, name, seed)
+
+    try:
+        for file in source.files:
+            require_noted(args.raw / file, "delete it and fetch it again")
+        splits = prepare(source.read(args.raw, stream("sample")), dataset, stream)
+    except DkefError as error:
+        raise DkefError(f"dataset {name}: {error}") from None
+    write_splits(args.out, splits, {"config": config, "config_digest": config_digest(canonical(config))})
+    sizes = f"{len(splits.train)}/{len(splits.valid)}/{len(splits.test)}"
+    log.info("%s seed %d: D %d, train/valid/test %s, digest %s", name, seed, splits.dimension, sizes, splits.digest)
+    for kind, what, reason in splits.removed:
+        log.info("removed %s %s: %s", kind, what, reason)
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -1,0 +1,59 @@
+"""Stage `train`: fit one model to one dataset under one seed.
+
+Reads data/processed/<dataset>/seed<k>.h5; writes model.h5 and trace.csv. Killed and started again, it continues from
+its last checkpoint and ends with the same numbers.
+"""
+
+import argparse
+import json
+import logging
+import time
+from pathlib import Path
+
+import pandas as pd
+
+from dkef.config.code import sources_digest, target_modules
+from dkef.config.typed import instantiate
+from dkef.core.errors import run_stage
+from dkef.core.files import remove_abandoned, write_noted
+from dkef.core.provenance import config_digest
+from dkef.core.threads import pin_threads
+from dkef.data.splits import read_splits
+from dkef.models.protocol import Workbench
+from dkef.models.storage import write_model
+
+log = logging.getLogger("dkef.stages.train")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m dkef.stages.train", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--config", required=True, help="canonical JSON: dataset, model, of (the model it varies), seed, spec, threads"
+    )
+    parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
+    parser.add_argument("--out", type=Path, required=True, help="model file to write")
+    parser.add_argument("--trace", type=Path, required=True, help="CSV to write, one row an iteration")
+    args = parser.parse_args()
+    config = json.loads(args.config)
+    pin_threads(config["threads"])
+    splits = read_splits(args.data)
+    digest = config_digest(args.config)
+    # The digests in the name keep a checkpoint of another configuration, other data or other code from being continued.
+    code = sources_digest("dkef.stages.train", *target_modules(config["spec"]))[:16]
+    checkpoint = args.out.with_name(f"checkpoint-{digest}-{splits.digest}-{code}.h5")
+    for other in sorted(set(args.out.parent.glob("checkpoint-*")) - set(args.out.parent.glob(f"{checkpoint.stem}*"))):
+        log.info("%s is of other settings, data or code and is not continued", other)
+    # A variant draws what the model it varies draws, so that an ablation compares runs and not their luck.
+    bench = Workbench(config["dataset"], config["of"], config["seed"], checkpoint, config["threads"], log)
+    start = time.monotonic()
+    fit = instantiate(config["spec"]).fit(splits.train, splits.valid, bench)
+    log.info("%s after %.1f s: status %s, %s", fit.stopped, time.monotonic() - start, fit.status, fit.notes)
+    write_noted(args.trace, pd.DataFrame(fit.trace).to_csv(index=False))
+    write_model(args.out, fit, {"config": config, "config_digest": digest, "data_digest": splits.digest})
+    for stale in args.out.parent.glob("checkpoint-*"):
+        stale.unlink()
+    remove_abandoned(args.out.parent, "checkpoint-*")
+
+
+if __name__ == "__main__":
+    run_stage(main)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from dkef.config.settings import Comparison
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.provenance import canonical
 from dkef.core.streams import rng_for
@@ -22,7 +23,6 @@ from dkef.data.whitening import Whitening
 from dkef.metrics.judge import Yardstick
 from dkef.metrics.pointwise import COLUMNS, METRICS, score_loss
 from dkef.metrics.stein import compare_fssd, fssd, ksd
-from dkef.models.protocol import Array
 from dkef.stages import compare, evaluate
 
 N, D = 60, 2

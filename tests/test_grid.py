@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from dkef.core.arrays import Array
 from dkef.data.splits import read_splits
 from dkef.data.synthetic.source import KNOWN
 from dkef.models.gaussian.density import GaussianModel
-from dkef.models.protocol import Array
 from dkef.results.inputs import read_grid
 from dkef.stages.grid import HELD, KERNEL_POSITIONS, LAYOUTS, kernel_of, mode_regions, on_grid, outside_truth, points_of
 from tests.models.kef_examples import example_component, example_parameters

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.metrics.pointwise import (
     Estimate,
@@ -16,7 +17,6 @@ from dkef.metrics.pointwise import (
     score_loss,
 )
 from dkef.models.gaussian.density import GaussianModel
-from dkef.models.protocol import Array
 
 
 def points(n: int = 200, d: int = 3) -> Array:

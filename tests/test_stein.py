@@ -9,10 +9,10 @@ from scipy.spatial.distance import pdist
 from scipy.stats import binom, kstest
 
 import dkef
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.metrics.stein import compare_fssd, draw_locations, fssd, fssd_fit_p_value, ksd, median_distance
-from dkef.models.protocol import Array
 
 SIZES = [(2, 1, 1), (7, 1, 3), (40, 2, 5), (23, 5, 2), (60, 3, 11)]  # n, d, J
 

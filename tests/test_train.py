@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from dkef.core.arrays import Array
 from dkef.core.files import pid_space
 from dkef.data.splits import write_splits
 from dkef.models.gaussian.density import GaussianModel
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.models.protocol import Fit, Workbench
 from dkef.stages import train
 from tests.data.test_splits import made_up
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dkef.library import fit
+    from dkef.models.library import fit
     from dkef.models.storage import load_model
 
 __all__ = ["__version__", "fit", "load_model"]
 
 # Lazy, so that `import dkef` stays light for stages that need none of these.
-HOMES = {"fit": "dkef.library", "load_model": "dkef.models.storage"}
+HOMES = {"fit": "dkef.models.library", "load_model": "dkef.models.storage"}
 MODULES = {"stein": "dkef.metrics.stein", "normaliser": "dkef.normaliser"}
 
 

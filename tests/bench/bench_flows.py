@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from limits import best_time, sgemm_time
 
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.flows.arithmetic import TensorFlowArithmetic
 from dkef.models.flows.density import draw_flow, log_density
@@ -15,7 +16,6 @@ from dkef.models.flows.fit import BLOCK_STEPS, flow_shape
 from dkef.models.flows.model import FlowModel
 from dkef.models.flows.spec import Flow
 from dkef.models.flows.steps import Layout, compile_flow
-from dkef.models.protocol import Array
 
 D, ROWS = 43, 1000
 MADE = Flow()

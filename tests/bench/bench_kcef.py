@@ -8,9 +8,10 @@ import tracemalloc
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.kcef.conditional import Hyper, Rows, Statistics, cross_validated_score, kernel_derivatives
 from dkef.models.kcef.spec import Kcef
-from dkef.models.protocol import Array, Workbench
+from dkef.models.protocol import Workbench
 
 FOLDS = 10
 HYPER = Hyper(1.0, 1.0, 1e-3)

@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from dkef.config.settings import Comparison
+from dkef.core.arrays import Array
 from dkef.core.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
 from dkef.core.streams import rng_for
 from dkef.data.splits import read_provenance, read_splits, write_splits
@@ -23,7 +24,7 @@ from dkef.models.flows import progress as likelihood_progress
 from dkef.models.gaussian.density import GaussianModel
 from dkef.models.kef import progress as kef_progress
 from dkef.models.kef.density import KefModel
-from dkef.models.protocol import Array, Fit
+from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, load_own_model, write_model
 from dkef.normaliser.proposals.store import Proposal, read_proposal, weights_of, write_proposal
 from dkef.results.inputs import read_grid, read_split

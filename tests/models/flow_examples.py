@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.flows.arithmetic import TensorFlowArithmetic
 from dkef.models.flows.density import FlowShape, base_log_density, draw_flow, log_density, transform
 from dkef.models.flows.model import FlowModel
-from dkef.models.protocol import Array
 
 SHAPES: Mapping[str, dict[str, Any]] = {
     "made": {"transform": "autoregressive", "layers": 1, "components": 0, "batch_norm": False},

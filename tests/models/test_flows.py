@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.flows import model as flows
 from dkef.models.flows.arithmetic import NUMPY
 from dkef.models.flows.density import transform
 from dkef.models.flows.model import FlowModel
-from dkef.models.protocol import Array, Fit
+from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, write_model
 from tests.models.flow_examples import SHAPES, Witness, example
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.flows.density import EPSILON
 from dkef.models.flows.model import FlowModel
-from dkef.models.protocol import Array
 from tests.models.flow_examples import example
 
 try:

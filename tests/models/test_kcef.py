@@ -10,6 +10,7 @@ import pytest
 from numpy.polynomial.hermite import hermval
 from scipy.integrate import quad
 
+from dkef.core.arrays import Array
 from dkef.core.errors import ConfigError, DkefError
 from dkef.core.streams import rng_for
 from dkef.models.kcef.conditional import (
@@ -23,7 +24,7 @@ from dkef.models.kcef.conditional import (
 )
 from dkef.models.kcef.density import Conditional, KcefModel
 from dkef.models.kcef.spec import Kcef
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.models.protocol import Fit, Workbench
 from dkef.models.storage import load_model, write_model
 
 HYPER = Hyper(0.4, 0.7, 1e-2)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.flows import masks
 from dkef.models.flows.arithmetic import JETS, NUMPY
 from dkef.models.flows.made import draw_made, gaussian_conditionals, mixture_conditionals, mixture_log_density
 from dkef.models.flows.networks import network
 from dkef.models.flows.taylor import Jet
-from dkef.models.protocol import Array
 
 ORDERS = ("sequential", "reversed", "random")
 DEGREES = ("sequential", "random")

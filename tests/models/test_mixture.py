@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dkef.config.compose import choices, compose_cell, config_folder
+from dkef.core.arrays import Array
 from dkef.core.errors import ConfigError, DkefError
 from dkef.core.streams import rng_for
 from dkef.data.synthetic.distributions import NormalMixture
@@ -19,7 +20,7 @@ from dkef.models.gaussian.density import GaussianModel
 from dkef.models.mixture.density import LogZ, MixtureModel, Part, curvature_along
 from dkef.models.mixture.fit import fit_mixture, log_z_from_q0, spectral_clusters
 from dkef.models.mixture.spec import Mixture
-from dkef.models.protocol import Array, DensityModel, Evaluation, Fit, Workbench
+from dkef.models.protocol import DensityModel, Evaluation, Fit, Workbench
 from dkef.models.storage import load_model, write_model
 
 GAUSSIAN = {"_target_": "dkef.models.gaussian.spec.Gaussian"}

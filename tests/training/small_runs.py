@@ -1,8 +1,8 @@
 """Rows and settings with which a kernel exponential family trains in a second, for the tests."""
 
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.kef.spec import KernelExponentialFamily
-from dkef.models.protocol import Array
 
 TINY = KernelExponentialFamily(
     components=1, layers=1, width=4, inducing_points=8, batch_rows=10, max_iterations=6, phase2_iterations=3,

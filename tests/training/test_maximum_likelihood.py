@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from dkef.core.arrays import Array
 from dkef.core.errors import ConfigError
 from dkef.core.streams import rng_for
 from dkef.models.flows import fit as maximum_likelihood
@@ -16,7 +17,7 @@ from dkef.models.flows.model import FlowModel
 from dkef.models.flows.spec import Flow
 from dkef.models.flows.steps import Layout, compile_flow
 from dkef.models.gaussian.density import GaussianModel
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.models.protocol import Fit, Workbench
 
 MADE = Flow(layers=1, width=16, batch_rows=50, validation_interval=5, max_iterations=20)
 MADE_MOG = dataclasses.replace(MADE, layers=0, components=3)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.kef.density import density_jet
 from dkef.models.kef.graph import KefGraph
@@ -13,7 +14,7 @@ from dkef.models.kef.phase2 import FOLDS, Phase2, full_statistics, without
 from dkef.models.kef.spec import KernelExponentialFamily
 from dkef.models.kef.statistics import solve
 from dkef.models.kef.variables import Layout, assemble, frozen_names, initial_values, regularisers
-from dkef.models.protocol import Array, Workbench
+from dkef.models.protocol import Workbench
 from tests.training.small_runs import rows
 
 SPEC = KernelExponentialFamily(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from dkef.core.arrays import Array
 from dkef.core.errors import ConfigError
 from dkef.core.streams import rng_for
 from dkef.models.kef.density import density_jet
@@ -14,7 +15,6 @@ from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.models.kef.phase2 import full_statistics
 from dkef.models.kef.statistics import inducing_gram, kernel_statistics, lambda_gradient, mean_of, solve
 from dkef.models.kef.variables import Layout, Regularisers, frozen_names, initial_values, regularisers
-from dkef.models.protocol import Array
 from tests.models.kef_examples import DEPTHS, KINDS, example_component, example_parameters, example_points
 from tests.training.small_runs import TINY, VARIANTS, rows
 

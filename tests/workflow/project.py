@@ -30,7 +30,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkef.models.gaussian.density import GaussianModel
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.core.arrays import Array
+from dkef.models.protocol import Fit, Workbench
 
 
 class ShrunkModel(GaussianModel):

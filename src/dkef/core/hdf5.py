@@ -17,9 +17,9 @@ from typing import Any
 import h5py
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.core.files import whole_file
-from dkef.models.protocol import Array
 
 USER_BLOCK = 512  # bytes, the least that HDF5 allows
 MARK = b"dkef sha256 "

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.data.source import Removed
 from dkef.data.splits import Splits
-from dkef.models.protocol import Array
 
 CONDITION_ROWS = 10_000
 

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
-from dkef.models.protocol import Array
 
 CHUNK_ROWS = 50_000
 # Preparing a table keeps at most three copies of it, so this keeps the whole stage below 1.5 GB.

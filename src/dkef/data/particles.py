@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from dkef.config.typed import require
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.data.delimited import Layout, first_line, gather, read_chunks, read_numbers
 from dkef.data.source import RawTable, Removed
-from dkef.models.protocol import Array
 
 
 def repeated_minimum(x: Array, more_than: int) -> Array:

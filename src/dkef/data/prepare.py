@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dkef.config.dataset import Dataset, Preprocessing
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.provenance import array_digest, canonical, config_digest
 from dkef.data.source import RawTable, Removed
 from dkef.data.splits import Splits
 from dkef.data.whitening import Whitening
-from dkef.models.protocol import Array
 
 Streams = Callable[[str], np.random.Generator]
 

@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.data.synthetic.distributions import Distribution
-from dkef.models.protocol import Array
 
 
 class Removed(NamedTuple):

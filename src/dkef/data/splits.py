@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.core.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.core.provenance import code_version, library_versions
 from dkef.data.source import Removed
 from dkef.data.whitening import Whitening
-from dkef.models.protocol import Array
 
 PARTS = ("train", "valid", "test")
 REMEDY = "delete it and run preprocess again"

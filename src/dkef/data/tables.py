@@ -9,10 +9,10 @@ from tokenize import TokenError
 import numpy as np
 
 from dkef.config.typed import one_of, require
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.data.delimited import Layout, first_line, is_number, open_raw, read_numbers, require_affordable
 from dkef.data.source import RawTable, Removed
-from dkef.models.protocol import Array
 
 
 @dataclass(frozen=True)

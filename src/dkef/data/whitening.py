@@ -5,9 +5,9 @@ from typing import Self
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.data.synthetic.distributions import AffineImage, Distribution
-from dkef.models.protocol import Array
 
 
 @dataclass(frozen=True)

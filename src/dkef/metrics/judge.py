@@ -11,6 +11,7 @@ import numpy as np
 
 from dkef.config.settings import Comparison
 from dkef.config.typed import of_record
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.files import read_json
 from dkef.core.streams import rng_for
@@ -25,7 +26,6 @@ from dkef.metrics.pointwise import (
 )
 from dkef.metrics.stein import compare_fssd, draw_locations, fssd, ksd, median_distance
 from dkef.models.evaluation import EvaluatedModel
-from dkef.models.protocol import Array
 
 
 class UnavailableError(DkefError):

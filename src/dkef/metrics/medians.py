@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binom, rankdata
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
-from dkef.models.protocol import Array
 
 # Every metric there is, in the order of the tables, and whether more of it is better (None: neither).
 METRICS: dict[str, bool | None] = {

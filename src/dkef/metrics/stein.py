@@ -20,9 +20,9 @@ from scipy.spatial.distance import pdist
 from scipy.special import ndtr
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.metrics.pointwise import require_finite
-from dkef.models.protocol import Array
 
 # Two scores that differ by rounding alone have no order: below this ratio of standard deviations the test is 0 / 0.
 ROUNDING = 1e-12

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.core.hdf5 import read_hdf5
-from dkef.models.protocol import Array
 
 REMEDY = "delete it and evaluate again"
 

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 
 from dkef.config.typed import of_record
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.files import AGAIN
-from dkef.models.protocol import Array
 from dkef.normaliser.pareto import TAIL, tail_index, tail_size
 
 MOST_WEIGHTS = 10**18

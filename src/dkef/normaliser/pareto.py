@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 TAIL = 256  # largest weights that are kept; a standard error of about (1 + k) / 16
 LEAST_TAIL = 20

@@ -15,8 +15,8 @@ import numpy as np
 from numba import types
 from scipy.special import gammainccinv, gammaincinv
 
+from dkef.core.arrays import Array
 from dkef.models.kef.parameters import BaseMeasure
-from dkef.models.protocol import Array
 from dkef.normaliser.simd import vector as vec
 from dkef.normaliser.simd.compiled import intrinsic, njit
 from dkef.normaliser.simd.vector import BLOCK, LANES

@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.streams import stream_key
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.sampling import Proposal, Stream, draw_block, proposal
 from dkef.normaliser.simd.compiled import njit

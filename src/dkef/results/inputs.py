@@ -11,13 +11,13 @@ from typing import Any
 
 import pandas as pd
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.core.files import AGAIN, require_noted
 from dkef.core.hdf5 import read_hdf5
 from dkef.core.tables import read_table
 from dkef.data.splits import PARTS
 from dkef.metrics.pointwise import COLUMNS, PROPOSAL_COLUMNS, PROVENANCE, SENSITIVITY_COLUMNS
-from dkef.models.protocol import Array
 from dkef.report.figures.look import dataset_order, model_order
 from dkef.stages.agreement import AGREEMENT_COLUMNS
 from dkef.stages.summarise import SUMMARY_COLUMNS

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from dkef.config.typed import instantiate
+from dkef.core.arrays import Array
 from dkef.core.errors import run_stage
 from dkef.core.hdf5 import write_hdf5
 from dkef.core.provenance import code_version
 from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
-from dkef.models.protocol import Array
 from dkef.models.storage import load_own_model, read_training
 
 log = logging.getLogger("dkef.stages.evaluate")

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dkef.config.typed import instantiate
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, run_stage
 from dkef.core.hdf5 import write_hdf5
 from dkef.core.provenance import code_version
@@ -24,7 +25,7 @@ from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
 from dkef.data.synthetic.distributions import Distribution, NormalMixture
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array, DensityModel
+from dkef.models.protocol import DensityModel
 from dkef.models.storage import load_own_model, read_log_z, read_record
 
 log = logging.getLogger("dkef.stages.grid")

@@ -19,12 +19,13 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dkef.config.normaliser import Normaliser
 from dkef.config.typed import typed
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, run_stage
 from dkef.core.files import write_json
 from dkef.core.provenance import config_digest
 from dkef.data.splits import read_splits
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array, DensityModel
+from dkef.models.protocol import DensityModel
 from dkef.models.storage import load_model, load_own_model
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.proposals.choice import CheapestRun

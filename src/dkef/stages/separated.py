@@ -26,10 +26,10 @@ import numpy as np
 import pandas as pd
 
 from dkef.config.typed import require, typed
+from dkef.core.arrays import Array
 from dkef.core.errors import run_stage
 from dkef.core.files import write_json, write_text
 from dkef.core.streams import rng_for
-from dkef.models.protocol import Array
 
 log = logging.getLogger("dkef.stages.separated")
 

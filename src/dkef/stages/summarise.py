@@ -12,11 +12,11 @@ from typing import Any
 
 import pandas as pd
 
+from dkef.core.arrays import Array
 from dkef.core.errors import run_stage
 from dkef.core.tables import as_numbers, concatenate, write_table
 from dkef.metrics.medians import median_interval, signed_rank_p_value
 from dkef.metrics.pointwise import COLUMNS, METRICS
-from dkef.models.protocol import Array
 
 OUTCOMES = ("ok", "untrusted", "diverged", "invalid", "undefined")
 INTERVAL = ("interval_low", "interval_high", "interval_coverage")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 LOG_2PI = math.log(2 * math.pi)
 

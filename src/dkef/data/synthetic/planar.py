@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.data.synthetic.distributions import LOG_2PI, Distribution, log_normal
-from dkef.models.protocol import Array
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.flows.taylor import Jet
-from dkef.models.protocol import Array
 
 Value = Any  # tf.Tensor, NumPy array or Jet; the last axis is the one that functions act on
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.flows.arithmetic import Arithmetic, Value
 from dkef.models.flows.networks import Draw, draw_network, network
-from dkef.models.protocol import Array
 
 
 def draw_coupling(prefix: str, order: Array, widths: tuple[int, ...], rng: np.random.Generator) -> Draw:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.flows import masks
 from dkef.models.flows.arithmetic import Arithmetic, Value
 from dkef.models.flows.coupling import coupling_conditionals, draw_coupling
 from dkef.models.flows.made import LOG_2PI, draw_made, gaussian_conditionals, mixture_log_density
 from dkef.models.flows.networks import Draw
-from dkef.models.protocol import Array
 
 EPSILON = 1e-5  # added to the variances of batch normalisation, as in the MAF code
 

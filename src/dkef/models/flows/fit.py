@@ -8,13 +8,14 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from dkef.config.code import sources_digest
+from dkef.core.arrays import Array
 from dkef.core.provenance import array_digest, canonical
 from dkef.models.flows.density import FlowShape, draw_flow
 from dkef.models.flows.model import FlowModel
 from dkef.models.flows.progress import Progress, read_progress, write_progress
 from dkef.models.flows.spec import Flow
 from dkef.models.flows.steps import Compiled, Layout, compile_flow
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.models.protocol import Fit, Workbench
 
 CHECKPOINT_SECONDS = 60.0
 LOG_SECONDS = 30.0

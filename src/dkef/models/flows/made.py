@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.flows import masks
 from dkef.models.flows.arithmetic import Arithmetic, Value
 from dkef.models.flows.networks import Draw, draw_network, network
-from dkef.models.protocol import Array
 
 LOG_2PI = math.log(2.0 * math.pi)
 

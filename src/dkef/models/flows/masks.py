@@ -6,7 +6,7 @@ Hence the outputs are the parameters of p(x_k | inputs of lower degree).
 
 import numpy as np
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 
 def input_order(mode: str, dimension: int, rng: np.random.Generator) -> Array:

@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.flows.arithmetic import JETS, NUMPY, Value
 from dkef.models.flows.density import EPSILON, FlowShape, conditionals, log_density, transform
 from dkef.models.flows.made import mixture_conditionals
 from dkef.models.flows.taylor import Jet
-from dkef.models.protocol import Array, DensityModel, Evaluation
+from dkef.models.protocol import DensityModel, Evaluation
 
 ROWS = 4096  # rows a block where only values are needed
 JET_BYTES = 1 << 20  # of the largest array of derivatives: with more, they leave the cache and take up to twice as long

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.flows.arithmetic import Arithmetic, Value
-from dkef.models.protocol import Array
 
 
 class Draw(NamedTuple):

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.flows.arithmetic import TensorFlowArithmetic, Value
 from dkef.models.flows.density import EPSILON, FlowShape, log_density, transform
 from dkef.models.flows.spec import Flow
-from dkef.models.protocol import Array
 
 Moments = tuple[Value, Value]  # mean and variance of each coordinate, [D]
 

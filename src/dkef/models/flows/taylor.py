@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)

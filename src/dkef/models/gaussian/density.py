@@ -6,8 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
-from dkef.models.protocol import Array, DensityModel, Evaluation
+from dkef.models.protocol import DensityModel, Evaluation
 
 
 class GaussianModel(DensityModel):

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.core.arrays import Array
+from dkef.models.protocol import Fit, Workbench
 
 
 @dataclass(frozen=True)

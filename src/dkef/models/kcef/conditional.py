@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lapack
 from scipy.optimize import minimize
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 
 class Hyper(NamedTuple):

@@ -24,8 +24,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import logsumexp
 
+from dkef.core.arrays import Array
 from dkef.models.kcef.conditional import Hyper, Rows, derivatives, fit_beta
-from dkef.models.protocol import Array, DensityModel, Evaluation
+from dkef.models.protocol import DensityModel, Evaluation
 
 REACH = 9.0  # the grid ends so many base_std beyond the data, where q0 has fallen by exp(-40)
 

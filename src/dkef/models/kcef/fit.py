@@ -4,11 +4,12 @@ import time
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.models.kcef.conditional import Hyper, Rows, Search
 from dkef.models.kcef.density import Conditional, KcefModel
 from dkef.models.kcef.spec import Kcef
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.models.protocol import Fit, Workbench
 
 
 def fit_kcef(spec: Kcef, train: Array, valid: Array, bench: Workbench) -> Fit:

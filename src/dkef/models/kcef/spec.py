@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from dkef.config.typed import one_of, require
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.core.arrays import Array
+from dkef.models.protocol import Fit, Workbench
 
 
 @dataclass(frozen=True)

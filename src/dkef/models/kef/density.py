@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.models.kef.backend import Tensor
 from dkef.models.kef.base_measure import base_jet
@@ -14,7 +15,7 @@ from dkef.models.kef.jets import features, network_jet
 from dkef.models.kef.kernels import Expansion, KernelJet, expansion, kernel_jet
 from dkef.models.kef.langevin import langevin_chains
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array, DensityModel, Evaluation
+from dkef.models.protocol import DensityModel, Evaluation
 
 LIPSCHITZ_ACTIVATIONS = ("softplus", "linear")
 SAMPLING_STEPS = 500

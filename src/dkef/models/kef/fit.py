@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from dkef.config.code import sources_digest
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.provenance import array_digest, canonical
 from dkef.models.kef.density import KefModel
@@ -31,7 +32,7 @@ from dkef.models.kef.progress import (
 from dkef.models.kef.spec import KernelExponentialFamily
 from dkef.models.kef.statistics import solve
 from dkef.models.kef.variables import Layout, assemble, frozen_names, initial_values, regularisers
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.models.protocol import Fit, Workbench
 from dkef.training.adam import clipped
 
 LOG_SECONDS = 30.0

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from dkef.core.arrays import Array
 from dkef.models.kef.backend import Tensor
 from dkef.models.kef.base_measure import base_jet
 from dkef.models.kef.density import density_jet, f_jet, inducing_features, kernel_jets, log_density_jet
@@ -31,7 +32,6 @@ from dkef.models.kef.statistics import (
     normal_equations,
 )
 from dkef.models.kef.variables import Layout, Regularisers, assemble, regularisers
-from dkef.models.protocol import Array
 
 
 class StepGradient(NamedTuple):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.kef.parameters import Component, KefParameters
-from dkef.models.protocol import Array
 
 TARGET_ACCEPTANCE = 0.57  # optimal for Langevin proposals in high dimension
 

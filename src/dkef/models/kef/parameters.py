@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import gammaln
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 
 def softplus(x: Array) -> Array:

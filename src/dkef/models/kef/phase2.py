@@ -13,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize
 
+from dkef.core.arrays import Array
 from dkef.models.kef.graph import KefGraph, padded
 from dkef.models.kef.parameters import KefParameters
 from dkef.models.kef.statistics import Statistics, kernel_statistics, lambda_gradient, mean_of, solve
 from dkef.models.kef.variables import BASE, LAMBDAS, assemble, regularisers
-from dkef.models.protocol import Array, Workbench
+from dkef.models.protocol import Workbench
 from dkef.training.adam import Adam, clipped
 from dkef.training.early_stopping import EarlyStopping
 

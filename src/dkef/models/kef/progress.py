@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.hdf5 import Contents, write_hdf5
-from dkef.models.protocol import Array
 from dkef.training.adam import Adam
 from dkef.training.checkpoint import read_checkpoint
 from dkef.training.early_stopping import EarlyStopping

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.linalg
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from dkef.core.arrays import Array
 from dkef.models.kef.backend import Tensor, backend_of
 from dkef.models.kef.base_measure import base_jet
 from dkef.models.kef.density import inducing_features, kernel_jets
@@ -19,7 +20,6 @@ from dkef.models.kef.jets import features
 from dkef.models.kef.kernels import KernelJet, derivatives, kernel_matrix
 from dkef.models.kef.parameters import KefParameters
 from dkef.models.kef.variables import Regularisers
-from dkef.models.protocol import Array
 
 BLAS = ThreadpoolController()
 Function = TypeVar("Function", bound=Callable[..., object])

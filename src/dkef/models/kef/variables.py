@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.models.kef.backend import Tensor, backend_of
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters, Layer
 from dkef.models.kef.spec import KernelExponentialFamily
-from dkef.models.protocol import Array
 
 LAMBDAS = ("log10_lambda_alpha", "log10_lambda_c")
 BASE = ("mu", "sigma", "log_beta")

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import logsumexp
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.data.whitening import Whitening
-from dkef.models.protocol import Array, DensityModel, Evaluation
+from dkef.models.protocol import DensityModel, Evaluation
 from dkef.models.storage import TRUSTED_PACKAGES, density_class
 
 STEP = 5e-4  # of the differences below, in whitened coordinates, where densities have features of size 0.05 and more

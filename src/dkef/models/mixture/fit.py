@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from dkef.config.typed import instantiate
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.data.whitening import Whitening
 from dkef.models.mixture.density import LogZ, MixtureModel, Part
 from dkef.models.mixture.spec import Mixture
-from dkef.models.protocol import Array, DensityModel, Fit, Trainable, Workbench
+from dkef.models.protocol import DensityModel, Fit, Trainable, Workbench
 
 OUTCOMES = ("closed form", "converged", "max_iterations", "time_budget", "diverged")  # the last of several is reported
 

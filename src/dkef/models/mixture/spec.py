@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dkef.config.typed import instantiate, require
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.core.arrays import Array
+from dkef.models.protocol import Fit, Workbench
 
 
 @dataclass(frozen=True)

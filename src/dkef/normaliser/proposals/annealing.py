@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dkef.config.normaliser import Annealing
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.kef.langevin import ScoreField
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array
 from dkef.normaliser.proposals.cover import Cover
 from dkef.normaliser.proposals.mixture import Mixture, cost
 from dkef.normaliser.weights import Weights

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 # Types and shapes of all arrays, by kind of proposal; letters are lengths, each the same wherever it stands.
 COVER = {

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dkef.config.normaliser import Normaliser
+from dkef.core.arrays import Array
 from dkef.core.files import read_json, write_json
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.estimate import LEAST_EFFECTIVE, missed_mass, own_doubts
 from dkef.normaliser.moments import Moments

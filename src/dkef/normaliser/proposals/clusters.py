@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 
 _ROWS = 5000  # enough for 20 covariances of 43 coordinates
 _RIDGE = 1e-3  # of the mean variance, added to each covariance

@@ -28,8 +28,8 @@ from typing import Self
 import numpy as np
 from scipy.special import gammainc, gammaincinv, logsumexp
 
+from dkef.core.arrays import Array
 from dkef.models.kef.parameters import BaseMeasure
-from dkef.models.protocol import Array
 from dkef.normaliser.simd.compiled import njit
 from dkef.normaliser.simd.vector import BLOCK
 

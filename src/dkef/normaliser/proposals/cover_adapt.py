@@ -15,8 +15,8 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp, softmax
 
 from dkef.config.normaliser import CoverSettings
+from dkef.core.arrays import Array
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array
 from dkef.normaliser.proposals.clusters import gaussian_clusters, log_normals
 from dkef.normaliser.proposals.cover import Cover
 from dkef.normaliser.proposals.mixture import Mixture, log_ratio

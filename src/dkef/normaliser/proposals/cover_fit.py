@@ -7,9 +7,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dkef.config.normaliser import CoverSettings
+from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array
 from dkef.normaliser.proposals.clusters import gaussian_clusters, log_normals
 from dkef.normaliser.proposals.cover import Cover
 from dkef.normaliser.proposals.cover_adapt import adapt

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import logsumexp
 
+from dkef.core.arrays import Array
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array
 from dkef.normaliser.proposals.cover import Cover
 from dkef.normaliser.proposals.mixture import Mixture, log_p, rounded
 from dkef.normaliser.simd.program import pack

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.models.kef.parameters import BaseMeasure, KefParameters
-from dkef.models.protocol import Array
 from dkef.normaliser.proposals.cover import Cover
 from dkef.normaliser.simd.compiled import njit
 from dkef.normaliser.simd.program import Program, evaluate_block, pack, workspace

@@ -16,11 +16,11 @@ import numpy as np
 from dkef.config.code import sources_digest
 from dkef.config.normaliser import Normaliser
 from dkef.config.typed import plain
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.core.hdf5 import Contents, read_hdf5, write_hdf5
 from dkef.core.provenance import array_digest, canonical, config_digest
 from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import Array
 from dkef.normaliser.proposals.annealing import AnnealedWeights, Schedule, tune
 from dkef.normaliser.proposals.checks import fault_of
 from dkef.normaliser.proposals.cover import Cover

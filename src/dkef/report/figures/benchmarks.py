@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 from dkef.report.figures.look import FAINT, INK, WARNING, look_of, model_order
 from dkef.report.figures.panels import Footnotes, heading, nothing
 from dkef.report.figures.scale import Window, edge_mark, window

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 from dkef.report.figures.look import FAINT, INK, WARNING
 from dkef.report.figures.panels import Footnotes, nothing
 from dkef.results.inputs import DatasetEntry, Inputs

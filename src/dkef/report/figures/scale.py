@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.axes import Axes
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 from dkef.report.figures.look import INK
 
 SQUASH = 8

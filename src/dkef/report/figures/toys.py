@@ -10,7 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
-from dkef.models.protocol import Array
+from dkef.core.arrays import Array
 from dkef.report.figures.look import CONTOURS, INK, OTHERS, WARNING, component_of, look_of, model_order
 from dkef.report.figures.panels import Footnotes, nothing
 from dkef.results.inputs import OK, DatasetEntry, Grid, Inputs

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from dkef.config.compose import compose_cell
 from dkef.config.typed import instantiate
-from dkef.models.protocol import Array, Fit, Workbench
+from dkef.core.arrays import Array
+from dkef.models.protocol import Fit, Workbench
 
 
 def fit(

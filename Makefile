@@ -7,7 +7,7 @@ RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
 SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --workflow-profile workflow/profiles/default
 
 .DEFAULT_GOAL := help
-.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak lint reproduce bench lock clean
+.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak lint reproduce tables bench lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -54,6 +54,9 @@ lint: $(READY)  ## ruff, mypy, snakefmt, snakemake --lint
 
 reproduce: $(READY)  ## the full paper; days on a workstation, hours on a cluster
 	$(SNAKEMAKE) --config experiment=paper
+
+tables: $(READY)  ## fill the tables in documents from results/published
+	$(RUN) python -m dkef.stages.tables --documents $(shell git grep -l "<!-- table" -- "*.md")
 
 bench: $(READY)  ## benchmarks into results/bench.json, as ratios within one run
 	$(RUN) python tests/bench/__main__.py

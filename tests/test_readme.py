@@ -17,7 +17,9 @@ def test_the_python_example_runs_and_prints_a_score(capsys):
     assert len(re.findall(r"-?\d+\.\d*", numbers)) == 6
 
 
-@pytest.mark.parametrize("page", ["README.md", "config/README.md", "data/README.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "config/README.md", "data/README.md", "results/README.md", "workflow/README.md"]
+)
 def test_every_file_that_a_page_links_to_is_there(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", (ROOT / page).read_text())
     for link in links:

@@ -1,0 +1,27 @@
+"""Stage `tables`: fill the tables in documents from published results, or check that they are in step."""
+
+import argparse
+from pathlib import Path
+
+from dkef.core.errors import DkefError, run_stage
+from dkef.core.files import write_text
+from dkef.report.documents import fill
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m dkef.stages.tables", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--documents", type=Path, nargs="+", required=True, help="Markdown files")
+    parser.add_argument("--check", action="store_true", help="write nothing; stop where a table is out of step")
+    args = parser.parse_args()
+    for path in args.documents:
+        text = path.read_text(encoding="utf-8")
+        filled = fill(text, Path.cwd(), str(path))
+        if filled == text:
+            continue
+        if args.check:
+            raise DkefError(f"{path}: a table differs from its file; run `make tables`")
+        write_text(path, filled)
+
+
+if __name__ == "__main__":
+    run_stage(main)

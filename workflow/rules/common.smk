@@ -1,12 +1,11 @@
 # What the rules share: the plan of the experiment, and the paths of its cells.
-import functools
 import gc
 import os
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version, validate
 
-from dkef.config.code import sources_behind, target_modules
+from dkef.config.code import sources_digest, target_modules
 from dkef.core.errors import DkefError
 from dkef.config.plan import Plan, share_with_jobs
 
@@ -82,10 +81,17 @@ def later(function, *arguments):
     return of_job
 
 
-@functools.cache
-def code_of(*modules):
-    """Source files behind some modules, relative to this folder where they lie in it."""
-    return [os.path.relpath(path) for path in sources_behind(*modules)]
+def code_of(stage, *modules_of):
+    """Digest of the code behind a stage's module, and behind those that functions of wildcards name.
+
+    As a parameter it reruns a job when a formula changes, and not when a sentence does.
+    """
+
+    def of_job(wildcards):
+        named = [module for modules in modules_of for module in modules(wildcards)]
+        return sources_digest(stage, *named)
+
+    return of_job
 
 
 def spec_modules(wildcards):

@@ -7,7 +7,6 @@ rule compare:
         data="data/processed/{dataset}/seed{seed}.h5",
         reference=reference_evaluation,
         log_z=log_z_of_cell,
-        code=code_of("dkef.stages.compare"),
     output:
         cell("metrics.csv"),
     log:
@@ -22,6 +21,7 @@ rule compare:
         runtime="20m",
     params:
         config=compare_config,
+        code=code_of("dkef.stages.compare"),
     message:
         "compare {wildcards.model} with the reference on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
@@ -34,7 +34,6 @@ rule compare:
 rule summarise:
     input:
         metrics=cell_paths("metrics.csv"),
-        code=code_of("dkef.stages.summarise"),
     output:
         metrics=result("metrics.csv"),
         summary=result("summary.csv"),
@@ -51,6 +50,7 @@ rule summarise:
         runtime="10m",
     params:
         config=later(plan.summarise_slice),
+        code=code_of("dkef.stages.summarise"),
     message:
         "summarise all cells"
     shell:
@@ -63,7 +63,6 @@ rule sensitivity:
     input:
         evaluations=evaluations_of_seed,
         data="data/processed/{dataset}/seed{seed}.h5",
-        code=code_of("dkef.stages.sensitivity"),
     output:
         result("{dataset}/sensitivity/seed{seed}.csv"),
     log:
@@ -78,6 +77,7 @@ rule sensitivity:
         runtime="1h",
     params:
         config=sensitivity_config,
+        code=code_of("dkef.stages.sensitivity"),
     message:
         "FSSD against KSD on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
@@ -88,7 +88,6 @@ rule sensitivity:
 rule agreement:
     input:
         tables=sensitivity_tables(),
-        code=code_of("dkef.stages.agreement"),
     output:
         sensitivity=result("sensitivity.csv"),
         agreement=result("agreement.csv"),
@@ -104,6 +103,7 @@ rule agreement:
         runtime="1h",
     params:
         config=later(plan.agreement_slice),
+        code=code_of("dkef.stages.agreement"),
     message:
         "agreement of FSSD and KSD"
     shell:
@@ -115,7 +115,6 @@ rule published:
     input:
         published="data/published.csv",
         summary=result("summary.csv"),
-        code=code_of("dkef.stages.published"),
     output:
         result("published.csv"),
     log:
@@ -128,6 +127,8 @@ rule published:
     resources:
         mem_mb=growing(1000),
         runtime="1h",
+    params:
+        code=code_of("dkef.stages.published"),
     message:
         "our numbers beside the published ones"
     shell:

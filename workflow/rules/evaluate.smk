@@ -5,7 +5,6 @@ rule evaluate:
     input:
         model=cell("model.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
-        code=evaluate_code,
     output:
         cell("evaluation.h5"),
     log:
@@ -20,6 +19,7 @@ rule evaluate:
         runtime="20m",
     params:
         config=evaluate_config,
+        code=code_of("dkef.stages.evaluate", spec_modules, source_modules),
     message:
         "evaluate {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
@@ -32,7 +32,6 @@ rule grid:
         model=cell("model.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
         log_z=log_z_of_cell,
-        code=grid_code,
     output:
         cell("grid.h5"),
     log:
@@ -47,6 +46,7 @@ rule grid:
         runtime="15m",
     params:
         config=grid_config,
+        code=code_of("dkef.stages.grid", spec_modules, source_modules),
     message:
         "draw the density of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:

@@ -18,16 +18,8 @@ def raw_folder(wildcards, input):
     return f"{fetched[0].partition('data/raw/')[0]}data/raw" if fetched else "data/raw"
 
 
-def preprocess_code(wildcards):
-    return code_of("dkef.stages.preprocess", *source_modules(wildcards))
-
-
 def preprocess_config(wildcards):
     return plan.preprocess_slice(wildcards.dataset, int(wildcards.seed))
-
-
-def train_code(wildcards):
-    return code_of("dkef.stages.train", *spec_modules(wildcards))
 
 
 def train_config(wildcards):
@@ -38,18 +30,8 @@ def train_threads(wildcards):
     return plan.cell(wildcards.dataset, wildcards.model).compute.threads
 
 
-def evaluate_code(wildcards):
-    return code_of(
-        "dkef.stages.evaluate", *spec_modules(wildcards), *source_modules(wildcards)
-    )
-
-
 def evaluate_config(wildcards):
     return plan.evaluate_slice(wildcards.dataset, wildcards.model, int(wildcards.seed))
-
-
-def grid_code(wildcards):
-    return code_of("dkef.stages.grid", *spec_modules(wildcards), *source_modules(wildcards))
 
 
 def grid_config(wildcards):
@@ -195,8 +177,8 @@ def figure_caption(wildcards):
     return find_figure(wildcards.figure).title
 
 
-def figure_code(wildcards):
-    return code_of("dkef.stages.render", find_figure(wildcards.figure).module)
+def figure_modules(wildcards):
+    return [find_figure(wildcards.figure).module]
 
 
 PAGES = ("summary", "claims", "published", "cards", "deviations", "provenance")

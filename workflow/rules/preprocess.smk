@@ -4,7 +4,6 @@
 rule preprocess:
     input:
         raw=raw_files,
-        code=preprocess_code,
     output:
         "data/processed/{dataset}/seed{seed}.h5",
     log:
@@ -19,6 +18,7 @@ rule preprocess:
         runtime="1h",
     params:
         config=preprocess_config,
+        code=code_of("dkef.stages.preprocess", source_modules),
         raw=raw_folder,
     message:
         "preprocess {wildcards.dataset}, seed {wildcards.seed}"

@@ -6,7 +6,6 @@ rule claims:
         metrics=result("metrics.csv"),
         summary=result("summary.csv"),
         grids=later(drawable, "grid.h5"),
-        code=code_of("dkef.stages.claims"),
     output:
         result("claims.csv"),
     log:
@@ -21,6 +20,7 @@ rule claims:
         runtime="10m",
     params:
         config=later(plan.experiment_slice),
+        code=code_of("dkef.stages.claims"),
     message:
         "judge the paper's claims"
     shell:
@@ -32,7 +32,6 @@ rule claims:
 rule render:
     input:
         unpack(figure_inputs),
-        code=figure_code,
     output:
         pdf=figure("{figure}.pdf"),
         png=report(
@@ -52,6 +51,7 @@ rule render:
         runtime="30m",
     params:
         config=later(plan.experiment_slice),
+        code=code_of("dkef.stages.render", figure_modules),
         tables=figure_arguments,
         caption=figure_caption,
     message:
@@ -62,8 +62,6 @@ rule render:
 
 
 rule separated:
-    input:
-        code=code_of("dkef.stages.separated"),
     output:
         table=result("separated.csv"),
         verdict=result("separated.json"),
@@ -77,6 +75,8 @@ rule separated:
     resources:
         mem_mb=growing(1000),
         runtime="1h",
+    params:
+        code=code_of("dkef.stages.separated"),
     message:
         "fit two separated Gaussians (Appendix C)"
     shell:
@@ -92,7 +92,6 @@ rule mixtures:
     input:
         table=result("separated.csv"),
         verdict=result("separated.json"),
-        code=code_of("dkef.report.figures.mixtures"),
     output:
         pdf=figure("mixtures.pdf"),
         png=report(
@@ -110,6 +109,8 @@ rule mixtures:
     resources:
         mem_mb=growing(1000),
         runtime="1h",
+    params:
+        code=code_of("dkef.report.figures.mixtures"),
     message:
         "render mixtures"
     shell:

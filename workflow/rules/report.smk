@@ -7,7 +7,6 @@ report: "../report/workflow.rst"
 rule page:
     input:
         unpack(page_inputs),
-        code=code_of("dkef.stages.pages"),
     output:
         report(
             result("pages/{page}.html"),
@@ -26,6 +25,7 @@ rule page:
         runtime="10m",
     params:
         config=later(plan.experiment_slice),
+        code=code_of("dkef.stages.pages"),
         files=page_arguments,
         caption=page_caption,
     message:

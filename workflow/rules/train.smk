@@ -4,7 +4,6 @@
 rule train:
     input:
         data="data/processed/{dataset}/seed{seed}.h5",
-        code=train_code,
     output:
         model=cell("model.h5"),
         trace=cell("trace.csv"),
@@ -20,6 +19,7 @@ rule train:
         runtime="4h",
     params:
         config=train_config,
+        code=code_of("dkef.stages.train", spec_modules),
     message:
         "train {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"
     shell:

@@ -1,59 +1,113 @@
-"""Which source files stand behind a stage, so that editing one reruns the stages that use it and no others."""
+"""Which code stands behind a stage, and its digest: an edit that can change a result reruns what uses it, no other.
 
-import ast
+The digest is the rerun key of jobs (`params` of the rules), of checkpoints and of the parts of log Z. `syntax` says
+what of a file counts.
+"""
+
+import builtins
 import functools
+import hashlib
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from dkef.core.files import file_digest, record_digest
+from dkef.config.syntax import Errors, ancestors, canonical_tree, errors, imports, reduced
+from dkef.core.files import record_digest
+from dkef.core.trust import OWN_PACKAGE, belongs_to_user
 
 PACKAGE = Path(__file__).parents[1]
+EMPTY = canonical_tree(reduced(""))
+BUILT_IN = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)}
 
 
+class _Facts(NamedTuple):
+    """What one file says about others."""
+
+    empty: bool  # but for a docstring
+    imports: frozenset[str]
+    errors: Errors
+
+
+@functools.cache
+def _root(package: str) -> Path | None:
+    """Where a top-level name lies, less its suffix, if its code is this package's or the user's own."""
+    if package == OWN_PACKAGE:
+        return PACKAGE
+    if not belongs_to_user(package):
+        return None
+    spec = find_spec(package)
+    folders = list(spec.submodule_search_locations or []) if spec else []
+    if folders:
+        return Path(folders[0])
+    return Path(spec.origin).with_suffix("") if spec and spec.origin else None
+
+
+@functools.cache
 def _file_of(module: str) -> Path | None:
-    """Source file of a module of this package; None for packages (they hold only a docstring) and for others."""
-    path = PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py")
-    return path if module.startswith("dkef.") and path.is_file() else None
+    """Source file of a module or package; None for those of others, and for names that are no modules."""
+    package, *below = module.split(".")
+    root = _root(package)
+    if root is None:
+        return None
+    path = root.joinpath(*below)
+    candidates = (path / "__init__.py", path.with_name(f"{path.name}.py"))
+    return next((candidate for candidate in candidates if candidate.is_file()), None)
+
+
+def _with_packages(module: str) -> list[str]:
+    """A module and the packages around it, whose __init__ Python runs first."""
+    words = module.split(".")
+    return [".".join(words[: n + 1]) for n in range(len(words))]
 
 
 @functools.cache
-def _imports(path: Path) -> frozenset[str]:
-    """Modules that a file names in its import statements, at the top or inside functions."""
-    named: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            named |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            named |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return frozenset(named)
+def _facts(module: str, path: Path) -> _Facts:
+    tree = reduced(path.read_text(encoding="utf-8"))
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    return _Facts(canonical_tree(tree) == EMPTY, imports(tree, package), errors(tree))
 
 
 @functools.cache
-def sources_behind(*modules: str) -> list[str]:
-    """Files of this package that the modules import, directly or not, themselves included; sorted.
+def _digest(path: Path, kept: frozenset[str]) -> str:
+    """Digest of one file, with the text of the errors in `kept`."""
+    return hashlib.sha256(canonical_tree(reduced(path.read_text(encoding="utf-8"), kept)).encode()).hexdigest()
 
-    A module outside this package (a user's own model) counts as one file.
+
+@functools.cache
+def _behind(*modules: str) -> dict[str, Path]:
+    """Files by the names of their modules: those given, and all of this package or the user's own that they import.
+
+    Imports inside functions count, those for type checkers do not. The package's own __init__ has no code that a
+    stage could depend on, only the version and lazy names.
     """
-    found: set[Path] = set()
-    waiting = list(modules)
+    found: dict[str, Path] = {}
+    waiting = [name for module in modules for name in _with_packages(module)]
     while waiting:
         module = waiting.pop()
         path = _file_of(module)
-        if path is None and module in modules:
-            spec = find_spec(module)
-            path = Path(spec.origin) if spec and spec.origin else None
-        if path is not None and path not in found:
-            found.add(path)
-            waiting += _imports(path)
-    return sorted(str(path) for path in found)
+        if path is None or module in found or module == OWN_PACKAGE:
+            continue
+        if not _facts(module, path).empty:
+            found[module] = path
+            waiting += [name for other in _facts(module, path).imports for name in _with_packages(other)]
+    return dict(sorted(found.items()))
+
+
+def sources_behind(*modules: str) -> list[str]:
+    """Files that the modules import, directly or not, themselves included; sorted."""
+    return sorted(str(path) for path in _behind(*modules).values())
 
 
 @functools.cache
 def sources_digest(*modules: str) -> str:
-    """Digest of all files behind the modules, whatever folder they lie in."""
-    return record_digest({"sources": [file_digest(Path(path)) for path in sources_behind(*modules)]})
+    """Digest of all that can change a result in the files behind the modules, whatever folder they lie in."""
+    files = _behind(*modules)
+    known = {module: _facts(module, path).errors for module, path in files.items()}
+    bases = {name: parents for one in known.values() for name, parents in one.bases.items()}
+    caught = {name for one in known.values() for name in one.kept}
+    kept = frozenset(name for name in bases.keys() | caught | BUILT_IN if ancestors(name, bases) & caught)
+    return record_digest({module: _digest(path, kept & known[module].called) for module, path in files.items()})
 
 
 def target_modules(section: Any) -> list[str]:

@@ -1,0 +1,109 @@
+"""The files behind a stage, and their digest."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dkef.config import code
+from dkef.config.code import sources_behind, sources_digest, target_modules
+from dkef.config.compose import compose_cell
+
+
+def names(*modules):
+    return {Path(path).name for path in sources_behind(*modules)}
+
+
+def test_a_model_s_own_module_stands_behind_its_training_and_another_model_s_does_not():
+    behind = names("dkef.stages.train", "dkef.models.gaussian.spec")
+    assert {"train.py", "spec.py", "protocol.py", "streams.py"} <= behind
+    assert not behind & {"made.py", "kernels.py", "conditional.py", "compare.py", "plan.py", "settings.py"}
+
+
+def test_imports_inside_functions_count():
+    assert any(path.endswith("models/gaussian/density.py") for path in sources_behind("dkef.models.gaussian.spec"))
+
+
+def test_the_component_of_a_mixture_stands_behind_it():
+    section = compose_cell(("model=mixture_maf",)).model
+    assert target_modules(section) == ["dkef.models.flows.spec", "dkef.models.mixture.spec"]
+
+
+@pytest.mark.parametrize("stage", ["fetch", "preprocess", "compare", "summarise", "render", "claims"])
+def test_stages_that_need_no_tensorflow_do_not_import_it(stage):
+    code = f"import sys, dkef.stages.{stage}; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_planning_an_experiment_with_every_family_imports_no_tensorflow():
+    code = "import sys; from dkef.config.plan import Plan; Plan('smoke').check(); sys.exit('tensorflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A user's package outside this one: two modules, one of which imports the other."""
+    package = tmp_path / "my_package"
+    package.mkdir()
+    (package / "__init__.py").write_text('"""Mine."""')
+    (package / "model.py").write_text("from .layers import width\nfrom dkef.core import streams\n")
+    (package / "layers.py").write_text("def width():\n    return 30\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield package
+    forget()
+
+
+def forget():
+    for function in vars(code).values():
+        getattr(function, "cache_clear", lambda: None)()
+
+
+def test_what_a_user_s_module_imports_of_the_user_s_own_stands_behind_it(mine):
+    own = str(mine)
+    behind = sources_behind("my_package.model")
+    assert [Path(path).name for path in behind if path.startswith(own)] == ["layers.py", "model.py"]
+    assert any(path.endswith("core/streams.py") for path in behind)
+    assert not any("numpy" in path for path in behind)
+
+
+def edited(path, old, new):
+    """Digests of the user's model before and after an edit."""
+    before = sources_digest("my_package.model")
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    forget()
+    return before, sources_digest("my_package.model")
+
+
+def test_an_edit_of_a_formula_anywhere_behind_a_module_changes_its_digest(mine):
+    before, after = edited(mine / "layers.py", "30", "31")
+    assert before != after
+
+
+def test_an_edit_of_a_sentence_does_not(mine):
+    before, after = edited(mine / "layers.py", "def", "# a remark\ndef")
+    assert before == after
+
+
+@pytest.mark.parametrize(("use", "counts"), [("status = str(late)", True), ("raise KeyError(str(late))", False)])
+def test_the_text_of_an_error_counts_where_another_module_keeps_it(mine, use, counts):
+    (mine / "layers.py").write_text("class Late(ValueError): ...\ndef width():\n    raise Late('too late')\n")
+    handler = f"try:\n    width()\nexcept ValueError as late:\n    {use}\n"
+    (mine / "model.py").write_text(f"from .layers import width\n{handler}")
+    before, after = edited(mine / "layers.py", "too late", "much too late")
+    assert (before != after) == counts
+
+
+def test_texts_that_become_a_status_count():
+    """The bias bound's condition and the status of a metric are texts of errors."""
+    assert "BoundError" in kept_behind("dkef.normaliser.chunks")
+    assert {"UnavailableError", "NotFiniteError"} <= kept_behind("dkef.stages.compare")
+    assert not kept_behind("dkef.stages.train", "dkef.models.kef.spec")
+
+
+def kept_behind(*modules):
+    files = code._behind(*modules).items()
+    return {name for module, path in files for name in code._facts(module, path).errors.kept}

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from dkef.core.arrays import Array
-from dkef.data.synthetic.distributions import Distribution
+
+if TYPE_CHECKING:  # rows of real data have nothing to do with synthetic ones
+    from dkef.data.synthetic.distributions import Distribution
 
 
 class Removed(NamedTuple):
@@ -45,6 +47,6 @@ class Source(Protocol):
         """The rows, from the files below `raw` or drawn with `rng`."""
         ...
 
-    def true_density(self) -> Distribution | None:
+    def true_density(self) -> "Distribution | None":
         """The law behind the rows where it is known."""
         ...

@@ -7,7 +7,6 @@ import numpy as np
 
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
-from dkef.data.synthetic.distributions import AffineImage, Distribution
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,3 @@ class Whitening:
         """Whitened units to raw ones; [n, d]."""
         x: Array = self.mean + np.linalg.solve(self.W.T, y.T).T
         return x
-
-    def image(self, law: Distribution) -> Distribution:
-        """The law of the whitened rows, given that of the raw ones."""
-        return AffineImage(law, self.mean, self.W)

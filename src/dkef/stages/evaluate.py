@@ -47,7 +47,7 @@ def main() -> None:
     arrays = {"log_density": at_test.log_density, "score": at_test.score, "curvature": at_test.curvature}
     truth = instantiate(config["source"]).true_density()
     if truth is not None:
-        truth = splits.whitening.image(truth)  # the law of the rows as the model saw them
+        truth = truth.image(splits.whitening.mean, splits.whitening.W)  # that of the rows as the model saw them
         arrays |= {"true_log_density": truth.log_density(x), "true_score": truth.score(x)}
     for name, array in arrays.items():
         if bad := int(np.size(array) - np.isfinite(array).sum()):

@@ -50,6 +50,10 @@ class Distribution(abc.ABC):
         diagonal: Array = np.einsum("nii->ni", self.hessian(x)).copy()
         return diagonal
 
+    def image(self, mean: Array, W: Array) -> "Distribution":
+        """The distribution of y = (x - mean) W, the whitened rows say, given that of x."""
+        return AffineImage(self, mean, W)
+
 
 @dataclass(frozen=True)
 class NormalMixture(Distribution):

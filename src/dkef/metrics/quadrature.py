@@ -97,7 +97,7 @@ def shell(level: int, d: int, split: int = 1, order: int = ORDER) -> Nodes:
 def integrate(
     log_density: LogDensity, d: int, truth: Distribution | None = None, score: Score | None = None
 ) -> Quadrature:
-    """log Z of a density on R^d, d = 1 or 2; with the true density KL, and with the model's score too Fisher divergence.
+    """log Z of a density on R^d, d = 1 or 2; with the true density KL, and with the model's score Fisher divergence.
 
     Raises NotFiniteError where the log density is NaN or +inf, or, at points that the truth can draw, -inf.
     """

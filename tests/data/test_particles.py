@@ -96,6 +96,34 @@ def test_hepmass_keeps_22_features_of_signal_rows_of_both_files(
     assert {entry.name for entry in table.removed} == set(DROP)
 
 
+def test_mafs_features_of_hepmass_are_those_without_repeated_minima_among_the_rows_of_the_first_file(
+    tmp_path: Path,
+) -> None:
+    rng = rng_for("test", "hepmass features")
+    x, label = rng.standard_normal((400, 27)).round(6), np.ones(400)
+    x[:200, 5] = rng.integers(0, 3, 200)  # discrete: its smallest value repeats
+    x[200:, 9] = -7.0  # repeats in the second file only, which MAF does not look at
+    x[:200, 13] = np.where(np.arange(200) < 5, -7.0, 1.0)  # repeats five times, which is allowed
+    (tmp_path / "train.gz").write_bytes(hepmass_text(x[:200], label[:200]))
+    (tmp_path / "test.gz").write_bytes(hepmass_text(x[200:], label[200:]))
+    table = Hepmass("train.gz", "test.gz", features="maf", drop=DROP).read(tmp_path, rng_for("test"))
+    by_hand = [i for i, column in enumerate(x[:200].T) if Counter(column)[min(column)] <= 5]
+    assert by_hand == [i for i in range(27) if i != 5]
+    assert table.columns == tuple(f"f{i}" for i in by_hand)
+    np.testing.assert_array_equal(table.values, x[:, by_hand])
+    assert [(entry.kind, entry.name) for entry in table.removed] == [("column", "f5")]
+
+
+@pytest.mark.parametrize("features", ["maf", "listed"])
+def test_the_rows_of_the_second_hepmass_file_are_its_own_test_rows(
+    tmp_path: Path, hepmass: tuple[np.ndarray, np.ndarray], features: str
+) -> None:
+    table = Hepmass("train.gz", "test.gz", features=features).read(tmp_path, rng_for("test"))
+    assert table.test_rows == int(hepmass[1][200:].sum())
+    with pytest.raises(ConfigError, match=r"dataset\.source\.features is 'all'; allowed is one of maf, listed"):
+        Hepmass(features="all")
+
+
 def test_a_header_longer_than_the_rows_is_read_too(tmp_path: Path, hepmass: tuple[np.ndarray, np.ndarray]) -> None:
     x, label = hepmass
     text = gzip.decompress((tmp_path / "train.gz").read_bytes()).replace(b",f26", b",f26,mass", 1)

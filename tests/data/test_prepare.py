@@ -1,4 +1,6 @@
+import dataclasses
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from dkef.config.dataset import Dataset, Preprocessing
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
+from dkef.data.copies import EXACT
 from dkef.data.prepare import (
     dequantise,
     distinct_rows,
@@ -224,3 +227,51 @@ def test_preprocessing_keeps_the_raw_table_as_it_was() -> None:
     before = table.values.copy()
     splits_of(table, dequantise_gaps=1.0)
     np.testing.assert_array_equal(table.values, before)
+
+
+def copied(n: int, copies: int, seed: int = 0) -> RawTable:
+    """n distinct rows, some of them standing several times in the table, in random order."""
+    rng = rng_for("test", "copied", seed)
+    distinct = rng.standard_normal((n, 2))
+    repeated = np.concatenate([distinct, distinct[rng.integers(0, n // 4, copies)]])
+    return table_of(rng.permutation(repeated))
+
+
+@given(seed=st.integers(0, 200), copies=st.integers(0, 150))
+@settings(max_examples=30, deadline=None)
+def test_split_by_distinct_rows_keeps_all_copies_of_a_row_on_one_side(seed: int, copies: int) -> None:
+    table = copied(200, copies, seed)
+    splits = splits_of(table, seed, split_by="distinct_rows", whiten=False)
+    parts = [{row.tobytes() for row in part} for part in (splits.train, splits.valid, splits.test)]
+    assert all(parts[i].isdisjoint(parts[j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    rows = np.concatenate([splits.train_rows, splits.valid_rows, splits.test_rows])
+    np.testing.assert_array_equal(np.sort(rows), np.arange(200 + copies))
+    assert splits.test_copies is not None
+    assert not (splits.test_copies == EXACT).any()
+    largest = max(Counter(row.tobytes() for row in table.values).values())
+    by_rows = split_sizes(200 + copies, 2, Preprocessing())
+    assert 0 <= len(splits.test) - by_rows.test < largest
+
+
+def test_rows_with_many_copies_go_to_the_test_part_as_often_as_others() -> None:
+    # The order is of groups: in an order of rows, groups of many would come first and hence to the training part.
+    table = table_of(np.concatenate([np.repeat([[0.0, 0.0]], 20, axis=0), rng_for("test", "one").random((80, 2))]))
+    tested = [0 in splits_of(table, seed, split_by="distinct_rows").test_rows for seed in range(300)]
+    # the test part holds 10 of 100 rows: of 81 groups the large one is the last or among the next 9 at about 1 in 9
+    assert 0.05 < np.mean(tested) < 0.19
+
+
+def test_split_by_source_keeps_the_order_and_the_test_rows_of_the_source() -> None:
+    table = dataclasses.replace(correlated(100, 3), test_rows=30)
+    splits = splits_of(table, split_by="source", valid_max=5)
+    assert splits.train_rows.tolist() == list(range(65))
+    assert splits.valid_rows.tolist() == list(range(65, 70))
+    assert splits.test_rows.tolist() == list(range(70, 100))
+    with pytest.raises(DkefError, match=r"split_by is source, but this source sets no test rows aside"):
+        splits_of(correlated(100, 3), split_by="source")
+
+
+def test_too_few_distinct_rows_are_one_sentence() -> None:
+    table = table_of(np.repeat([[0.0, 0.0], [1.0, 2.0], [3.0, 1.0]], 40, axis=0))
+    with pytest.raises(DkefError, match="the 3 distinct rows are too few for split_by: distinct_rows"):
+        splits_of(table, split_by="distinct_rows")

@@ -16,13 +16,16 @@ class Preprocessing:
     whiten: bool = True
     whiten_on: str = "train"  # train | all (all leaks test rows, as the authors' code does)
     whiten_rows: int = 10_000  # at most so many rows determine the whitening
-    test_rows: int | None = None  # fixed size (HepMass); otherwise a fraction
+    # rows: at random | distinct_rows: at random, all copies of a row on the same side | source: as the source does
+    split_by: str = "rows"
+    test_rows: int | None = None  # fixed size (HepMass); otherwise a fraction; not read where the source decides
     test_fraction: float = 0.1
     valid_fraction: float = 0.1  # of what the test set leaves
     valid_max: int = 1000
 
     def __post_init__(self) -> None:
         one_of("preprocessing.whiten_on", self.whiten_on, "train", "all")
+        one_of("preprocessing.split_by", self.split_by, "rows", "distinct_rows", "source")
         require(self.dequantise_gaps >= 0, "preprocessing.dequantise_gaps", self.dequantise_gaps, ">= 0")
         require(self.whiten_rows >= 2, "preprocessing.whiten_rows", self.whiten_rows, ">= 2")
         require(0 < self.test_fraction < 1, "preprocessing.test_fraction", self.test_fraction, "between 0 and 1")

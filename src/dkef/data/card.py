@@ -1,14 +1,23 @@
 """The card of a dataset: what a reader should know of it before its results."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from dkef.core.arrays import Array
+from dkef.data.copies import EXACT, NEAR
 from dkef.data.source import Removed
 from dkef.data.splits import Splits
 
 CONDITION_ROWS = 10_000
+
+
+class Copies(NamedTuple):
+    """How many rows are copies of a training row, before any noise was added."""
+
+    exact: int
+    near: int
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,8 @@ class Card:
     whitened: bool
     log_det: float  # add it to a log-likelihood to have it in raw units
     condition_number: float  # of the covariance of the training rows in raw units
-    shared_rows: int  # test rows that equal a training row exactly, after all preprocessing
+    valid_copies: Copies  # rows that stand among the training rows too
+    test_copies: Copies
     digest: str
 
 
@@ -47,7 +57,8 @@ def card(splits: Splits) -> Card:
         whitened=splits.whitened,
         log_det=splits.whitening.log_det,
         condition_number=condition_number(splits),
-        shared_rows=shared_rows(splits.train, splits.test),
+        valid_copies=count_copies(splits.valid_copies),
+        test_copies=count_copies(splits.test_copies),
         digest=splits.digest,
     )
 
@@ -59,7 +70,7 @@ def condition_number(splits: Splits) -> float:
     return float((s[0] / s[-1]) ** 2)
 
 
-def shared_rows(train: Array, test: Array) -> int:
-    """How many test rows also occur in the training part, to the last bit."""
-    known = {row.tobytes() for row in np.ascontiguousarray(train)}
-    return sum(row.tobytes() in known for row in np.ascontiguousarray(test))
+def count_copies(kinds: Array | None) -> Copies:
+    """Numbers of exact and near copies among rows of these kinds [n]."""
+    found = np.zeros(0) if kinds is None else kinds
+    return Copies(int((found == EXACT).sum()), int((found == NEAR).sum()))

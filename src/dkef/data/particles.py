@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dkef.config.typed import require
+from dkef.config.typed import one_of, require
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.data.delimited import Layout, first_line, gather, read_chunks, read_numbers
@@ -80,16 +80,22 @@ FEATURES = tuple(f"f{i}" for i in range(27))
 class Hepmass:
     """The signal rows of `1000_train` and `1000_test`, UCI's gzip files or MAF's cut of them, one after the other.
 
-    The files are read a chunk at a time and only so many rows from their start, because UCI's hold millions.
+    The files are read a chunk at a time and only so many rows from their start, because UCI's hold millions. The rows
+    of the second file are the source's own test rows, as in MAF.
     """
 
     train_file: str = "hepmass/1000_train.csv.gz"
     test_file: str = "hepmass/1000_test.csv.gz"
     train_file_rows: int | None = 700_000
     test_file_rows: int | None = 350_000
-    drop: dict[str, str] = field(default_factory=dict)  # features left out, with the reason
+    # maf: drop those whose smallest value repeats among the training rows | listed: drop those that `drop` names
+    features: str = "listed"
+    max_repeats: int = 5  # of the smallest value, under maf
+    drop: dict[str, str] = field(default_factory=dict)  # features left out under `listed`, with the reason
 
     def __post_init__(self) -> None:
+        one_of("dataset.source.features", self.features, "maf", "listed")
+        require(self.max_repeats >= 1, "dataset.source.max_repeats", self.max_repeats, ">= 1")
         for name in self.drop:
             require(name in FEATURES, "dataset.source.drop", name, "features f0 to f26")
         for key in ("train_file_rows", "test_file_rows"):
@@ -108,20 +114,43 @@ class Hepmass:
         return None
 
     def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
-        parts = ((raw / self.train_file, self.train_file_rows), (raw / self.test_file, self.test_file_rows))
-        x = gather((chunk for path, rows in parts for chunk in self._signal(path, rows)), raw / self.train_file)
+        train, test = raw / self.train_file, raw / self.test_file
+        test_rows = 0
+
+        def chunks() -> Iterator[Array]:
+            nonlocal test_rows
+            yield from self._signal(train, self.train_file_rows)
+            for chunk in self._signal(test, self.test_file_rows):
+                test_rows += len(chunk)
+                yield chunk
+
+        x = gather(chunks(), train)
         if not len(x):
-            raise DkefError(f"{raw / self.train_file} and {raw / self.test_file} have no signal row (label 1)")
-        kept = tuple(name for name in FEATURES if name not in self.drop)
-        return RawTable(x, kept, tuple(Removed("column", name, why) for name, why in self.drop.items()))
+            raise DkefError(f"{train} and {test} have no signal row (label 1)")
+        if self.features == "maf":
+            return self._without_repeats(x, test_rows)
+        removed = tuple(Removed("column", name, why) for name, why in self.drop.items())
+        return RawTable(x, self._read_features(), removed, test_rows)
+
+    def _without_repeats(self, x: Array, test_rows: int) -> RawTable:
+        """MAF's rule, which looks at the rows of the first file: 21 features are left."""
+        repeated = repeated_minimum(x[: len(x) - test_rows], self.max_repeats)
+        reason = f"smallest value occurs more than {self.max_repeats} times"
+        removed = tuple(Removed("column", FEATURES[i], reason) for i in np.flatnonzero(repeated))
+        kept = np.flatnonzero(~repeated)
+        return RawTable(x[:, kept], tuple(FEATURES[i] for i in kept), removed, test_rows)
+
+    def _read_features(self) -> tuple[str, ...]:
+        """Features that leave the files: all where the rows decide."""
+        return FEATURES if self.features == "maf" else tuple(name for name in FEATURES if name not in self.drop)
 
     def _signal(self, path: Path, max_rows: int | None) -> Iterator[Array]:
-        """Kept features of the signal rows of one file."""
+        """Features of the signal rows of one file."""
         header = first_line(path, ",")
         if tuple(header[1:28]) != FEATURES or "label" not in header[0]:
             raise DkefError(f"{path}: the header {','.join(header)[:80]!r} is not 'label, f0 to f26'; is it HEPMASS?")
         # One of the files has a spurious last column, which is not read.
-        names = ["label", *(name for name in FEATURES if name not in self.drop)]
-        fields = [0, *(i + 1 for i, name in enumerate(FEATURES) if name not in self.drop)]
-        for chunk in read_chunks(path, names, fields, Layout(",", skip_lines=1, max_rows=max_rows)):
+        wanted = self._read_features()
+        fields = [0, *(FEATURES.index(name) + 1 for name in wanted)]
+        for chunk in read_chunks(path, ["label", *wanted], fields, Layout(",", skip_lines=1, max_rows=max_rows)):
             yield chunk[chunk[:, 0] == 1, 1:]

@@ -1,4 +1,4 @@
-"""From a raw table to splits, in the paper's order: columns, duplicates, shuffle, noise, split, whitening."""
+"""From a raw table to splits, in the paper's order: columns, duplicates, shuffle, split, noise, whitening."""
 
 import math
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from dkef.config.dataset import Dataset, Preprocessing
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.provenance import array_digest, canonical, config_digest
+from dkef.data.copies import copies_among, groups_of_copies
 from dkef.data.source import RawTable, Removed
 from dkef.data.splits import Splits
 from dkef.data.whitening import Whitening
@@ -28,14 +29,15 @@ def prepare(table: RawTable, dataset: Dataset, stream: Streams) -> Splits:
     if steps.max_correlation is not None:
         table = drop_correlated(table, steps.max_correlation)
     check_distinct_columns(table)
-    rows, copies = distinct_rows(table.values) if steps.drop_duplicate_rows else (np.arange(len(table.values)), ())
-    rows = stream("shuffle").permutation(rows)
-    x, columns, removed = table.values[rows], table.columns, table.removed + copies
-    del table  # the largest sets count their copies
+    rows, removed = distinct_rows(table.values) if steps.drop_duplicate_rows else (np.arange(len(table.values)), ())
+    rows, sizes = arrange(rows, table, steps, stream("shuffle"))
+    ends = (sizes.train, sizes.train + sizes.valid)
+    x, columns, removed = table.values[rows], table.columns, table.removed + removed
+    del table  # the largest sets count their copies in memory
+    raw_train, raw_valid, raw_test = np.split(x, ends)
+    valid_copies, test_copies = (copies_among(raw_train, part) for part in (raw_valid, raw_test))
     if steps.dequantise_gaps > 0:
         x = dequantise(x, steps.dequantise_gaps, stream("dequantise"))
-    sizes = split_sizes(len(x), x.shape[1], steps)
-    ends = (sizes.train, sizes.train + sizes.valid)
     how = [steps.whiten, steps.whiten_on, steps.whiten_rows] if steps.whiten else [False]
     digest = config_digest(canonical([array_digest(x, rows), ends, how]))
     whitening = choose_whitening(x, sizes, steps)
@@ -55,6 +57,8 @@ def prepare(table: RawTable, dataset: Dataset, stream: Streams) -> Splits:
         removed=removed,
         digest=digest,
         subset_of=dataset.subset_of,
+        valid_copies=valid_copies,
+        test_copies=test_copies,
     )
 
 
@@ -128,9 +132,49 @@ class Sizes(NamedTuple):
     test: int
 
 
-def split_sizes(n: int, d: int, steps: Preprocessing) -> Sizes:
-    """How many of n rows each part gets; the order of the shuffled rows is train, valid, test."""
-    test = steps.test_rows if steps.test_rows is not None else _share(steps.test_fraction, n)
+def arrange(rows: Array, table: RawTable, steps: Preprocessing, rng: np.random.Generator) -> tuple[Array, Sizes]:
+    """Row numbers in the order train, valid, test, and how many of them each part gets."""
+    n, d = len(rows), table.values.shape[1]
+    if steps.split_by == "source":
+        if table.test_rows is None:
+            raise DkefError(
+                "dataset.preprocessing.split_by is source, but this source sets no test rows aside; "
+                "allowed for it are rows and distinct_rows"
+            )
+        own_test = int((rows >= len(table.values) - table.test_rows).sum())
+        return rows, split_sizes(n, d, steps, own_test)
+    sizes = split_sizes(n, d, steps)
+    if steps.split_by == "rows":
+        return rng.permutation(rows), sizes
+    return _by_distinct_rows(rows, table.values, sizes, rng)
+
+
+def _by_distinct_rows(rows: Array, x: Array, sizes: Sizes, rng: np.random.Generator) -> tuple[Array, Sizes]:
+    """A random order in which all copies of a row are on one side of each cut, and the sizes that it gives.
+
+    The cuts move towards the start to the next edge between two groups, hence by fewer rows than a group has.
+    """
+    groups = groups_of_copies(x[rows])
+    place = rng.permutation(groups.max() + 1)[groups]  # of its group in the new order, for each row
+    order = np.argsort(place, kind="stable")
+    starts = np.flatnonzero(np.diff(place[order], prepend=-1))
+    test = int(starts[starts <= sizes.train + sizes.valid].max())
+    valid = int(starts[starts <= max(0, min(sizes.train, test - 1))].max())
+    if (left := int((starts < valid).sum())) <= x.shape[1]:
+        raise DkefError(
+            f"the {len(starts)} distinct rows are too few for split_by: distinct_rows, which leaves {left} of them for "
+            f"training where {x.shape[1]} columns need {x.shape[1] + 1}; use split_by: rows or more rows"
+        )
+    parts = [
+        rng.permutation(part) for part in np.split(rows[order], (valid, test))
+    ]  # copies need not stand side by side
+    return np.concatenate(parts), Sizes(*map(len, parts))
+
+
+def split_sizes(n: int, d: int, steps: Preprocessing, own_test: int | None = None) -> Sizes:
+    """How many of n rows each part gets; own_test is the number of test rows where the source decides it."""
+    wanted = own_test if own_test is not None else steps.test_rows
+    test = wanted if wanted is not None else _share(steps.test_fraction, n)
     valid = min(_share(steps.valid_fraction, n - test), steps.valid_max)
     train = n - test - valid
     if test < 1 or valid < 1 or train <= d:

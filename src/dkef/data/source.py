@@ -28,6 +28,7 @@ class RawTable:
     values: Array
     columns: tuple[str, ...]
     removed: tuple[Removed, ...] = ()
+    test_rows: int | None = None  # how many of the last rows the source sets aside for testing, where it does
 
 
 class Source(Protocol):

@@ -34,6 +34,8 @@ class Splits:
     removed: tuple[Removed, ...]
     digest: str  # of the split rows before any linear algebra, and of how they are whitened
     subset_of: str | None = None  # the full set, where these rows are only part of one
+    valid_copies: Array | None = None  # [n] kinds of data.copies: which rows are copies of training rows before any
+    test_copies: Array | None = None  # noise was added; None where nobody has looked
 
     @property
     def dimension(self) -> int:
@@ -53,6 +55,11 @@ def write_splits(path: Path, splits: Splits, provenance: dict[str, Any]) -> None
     }
     arrays = {part: getattr(splits, part) for part in PARTS}
     arrays |= {f"rows/{part}": getattr(splits, f"{part}_rows") for part in PARTS}
+    arrays |= {
+        f"copies/{part}": copies
+        for part in ("valid", "test")
+        if (copies := getattr(splits, f"{part}_copies")) is not None
+    }
     arrays |= {f"whitening/{name}": np.asarray(getattr(splits.whitening, name)) for name in ("mean", "W", "log_det")}
     write_hdf5(path, arrays, record)
 
@@ -65,6 +72,7 @@ def read_splits(path: Path | str) -> Splits:
         splits = Splits(
             **{part: arrays[part] for part in PARTS},
             **{f"{part}_rows": arrays[f"rows/{part}"] for part in PARTS},
+            **{f"{part}_copies": arrays.get(f"copies/{part}") for part in ("valid", "test")},
             whitening=Whitening(arrays["whitening/mean"], arrays["whitening/W"]),
             title=record["title"],
             whitened=record["whitened"],
@@ -85,6 +93,8 @@ def _check_shapes(path: Path | str, splits: Splits) -> None:
     for part in PARTS:
         rows = getattr(splits, f"{part}_rows").shape
         shapes[part] = (getattr(splits, part).shape, (*rows[:1], d))
+        if (copies := getattr(splits, f"{part}_copies", None)) is not None:
+            shapes[f"copies/{part}"] = (copies.shape, rows)
     for name, (found, wanted) in shapes.items():
         if found != wanted:
             raise DkefError(f"{path}: {name} has the shape {found} where {wanted} fits the rest; {REMEDY}")

@@ -130,7 +130,10 @@ def cards_page(request: Request, args: argparse.Namespace) -> list[Markup]:
             {"what": "whitened", "value": "yes" if found.whitened else "no"},
             {"what": "log |det W|", "value": f"{found.log_det:.4f}, to be added for likelihoods in raw units"},
             {"what": "condition number", "value": f"{found.condition_number:.3g}, of the raw covariance"},
-            {"what": "test rows also in training", "value": found.shared_rows},
+            *(
+                {"what": f"{part} rows with a copy in training", "value": f"{c.exact} exact, {c.near} near"}
+                for part, c in (("validation", found.valid_copies), ("test", found.test_copies))
+            ),
             {"what": "digest", "value": code(found.digest)},
         ]
         parts.append(heading(found.title))

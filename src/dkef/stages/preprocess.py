@@ -17,6 +17,7 @@ from dkef.core.errors import DkefError, run_stage
 from dkef.core.files import require_noted
 from dkef.core.provenance import canonical, config_digest
 from dkef.core.streams import rng_for
+from dkef.data.card import count_copies
 from dkef.data.prepare import prepare
 from dkef.data.source import Source
 from dkef.data.splits import write_splits
@@ -47,6 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     write_splits(args.out, splits, {"config": config, "config_digest": config_digest(canonical(config))})
     sizes = f"{len(splits.train)}/{len(splits.valid)}/{len(splits.test)}"
     log.info("%s seed %d: D %d, train/valid/test %s, digest %s", name, seed, splits.dimension, sizes, splits.digest)
+    for part, kinds in (("validation", splits.valid_copies), ("test", splits.test_copies)):
+        if any(found := count_copies(kinds)):
+            log.warning(
+                "%s seed %d: %d %s rows are exact and %d near copies of training rows, which rewards models that "
+                "memorise; metrics ending in _no_copies leave them out, preprocessing.split_by: distinct_rows keeps "
+                "exact copies on one side and drop_duplicate_rows removes them",
+                name, seed, found.exact, part, found.near,
+            )  # fmt: skip
     for kind, what, reason in splits.removed:
         log.info("removed %s %s: %s", kind, what, reason)
 

@@ -31,9 +31,12 @@ from scipy.special import gammainc, gammaincinv, logsumexp
 from dkef.core.arrays import Array
 from dkef.models.kef.parameters import BaseMeasure
 from dkef.normaliser.simd.compiled import njit
-from dkef.normaliser.simd.vector import BLOCK
+from dkef.normaliser.simd.normal_tiles import STRIP, add_normals, normal_terms
+from dkef.normaliser.simd.vector import BLOCK, PANEL
 
 CUT = 1e-4  # share of each normal beyond its cut
+LOG2_E = 1 / math.log(2)
+TOO_FAR = -1e300  # -|v|^2 / 2 of a component that fills up a panel
 
 
 @dataclass(frozen=True)
@@ -117,86 +120,106 @@ class Cover:
     def _sums(self, x: Array, gradient: Array) -> Array:
         """log h at x; adds its gradient to a second array, unless that is empty."""
         total = np.zeros(len(x))
-        add_terms(total, gradient, np.ascontiguousarray(x, np.float64), *self._packed, self.squared_radius)
+        add_terms(total, gradient, np.ascontiguousarray(x, np.float64), *self._packed, self.dimension)
         if len(gradient):
             gradient /= np.where(total > 0, total, 1.0)[:, None]
         with np.errstate(divide="ignore"):
-            log_h: Array = np.log(total) + self.log_peaks.max()
+            log_h: Array = np.log(total) + self._log_unit
         return log_h
 
-    @functools.cached_property
-    def _packed(self) -> tuple[Array, Array, Array, Array, Array]:
-        """What `add_terms` reads, components of one shape one after another.
+    @property
+    def _log_unit(self) -> float:
+        """What terms are taken in units of: the peak, times what is left of it at the usual distance sqrt(d)."""
+        return float(self.log_peaks.max()) - 0.5 * self.dimension
 
-        Whitened points are taken from an origin amid the centres, so that they are small where it matters.
+    @functools.cached_property
+    def _packed(self) -> tuple[Array, Array, Array, Array, float]:
+        """What `add_terms` reads: an origin amid the centres, factors, panels of components of one shape each.
+
+        Whitened coordinates are in units of 1 / sqrt(log2 e), so that every density is a power of two.
         """
-        order = np.argsort(self.shape, kind="stable")
-        inverses = np.linalg.inv(self.factors)  # L_j^-1
-        ends = np.searchsorted(self.shape[order], np.arange(len(self.factors) + 1))
         origin = self.centres.mean(axis=0)
-        whitened = np.einsum("kde,ke->kd", inverses[self.shape], self.centres - origin)[order]
-        weights = (self.weights * np.exp(self.log_peaks - self.log_peaks.max())[self.shape])[order]
-        return origin, inverses, ends, whitened.astype(np.float32), weights
+        inverses = math.sqrt(LOG2_E) * np.linalg.inv(self.factors)
+        scaled = self.weights * np.exp(self.log_peaks - self._log_unit)[self.shape]
+        panels, ends = [], [0]
+        for j, inverse in enumerate(inverses):
+            here = self.shape == j
+            v = (self.centres[here] - origin) @ inverse.T
+            panels.append(_panels(np.concatenate([-0.5 * (v**2).sum(axis=1)[None], scaled[here][None], v.T])))
+            ends.append(ends[-1] + len(panels[-1]))
+        least = -0.5 * LOG2_E * self.squared_radius
+        return origin, inverses, np.array(ends), np.concatenate(panels).ravel(), least
+
+
+def _panels(columns: Array) -> Array:
+    """[r, k] as [k / PANEL, r, PANEL]; what is added to fill the last panel is too far away to count."""
+    r, k = columns.shape
+    padded = np.zeros((r, -(-k // PANEL) * PANEL))
+    padded[0, k:] = TOO_FAR
+    padded[:, :k] = columns
+    return padded.reshape(r, -1, PANEL).transpose(1, 0, 2)
 
 
 @njit
-def add_terms(total, gradient, x, origin, inverses, ends, v, weights, squared_radius):  # type: ignore[no-untyped-def]
-    """total_n += sum_k w_k exp(-|u_n - v_k|^2 / 2) over the v_k within the radius, u_n = L_k^-1 (x_n - origin).
+def add_terms(total, gradient, x, origin, inverses, ends, panels, least, d):  # type: ignore[no-untyped-def]
+    """total_n += sum_k w_k 2^(-|u_n - v_k|^2 / 2) over exponents of at least `least`, u_n = L_k^-1 (x_n - origin).
 
-    Adds to gradient_n that of the sum, unless the array is empty. v: float32 [k, d], those of shape j from ends[j] to
-    ends[j + 1]. Blocks of points are carried along, so that the innermost loops become vector instructions; whitening
-    is in float64, since a point far from the origin lies close to some v. Few of them are near: distances are what
-    takes the time.
+    Adds to gradient_n that of the sum, unless the array is empty. panels: float64, those of shape j from number
+    ends[j] to ends[j + 1]; see `normal_tiles` for what is in one.
     """
-    d = x.shape[1]
-    centred, row, pull = np.zeros((d, BLOCK)), np.empty(BLOCK), np.empty((d, BLOCK))
-    u, squared = np.empty((d, BLOCK), np.float32), np.empty(BLOCK, np.float32)
+    size = (2 + d) * PANEL
+    centred, points = np.zeros((d, BLOCK)), np.zeros((d + 1, BLOCK))
+    block, terms, pull = np.empty(BLOCK), np.empty((PANEL, BLOCK)), np.empty((d + 1, BLOCK))
     for start in range(0, len(x), BLOCK):
         count = min(BLOCK, len(x) - start)
         centred[:, :count] = x[start : start + count].T - origin.reshape(-1, 1)
+        block[:] = 0.0
         for j in range(len(inverses)):
-            whiten(u, row, centred, inverses[j])
-            pulled = False
-            for k in range(ends[j], ends[j + 1]):
-                if not near(squared, u, v[k], squared_radius):
-                    continue
-                if len(gradient) and not pulled:
-                    pull[:] = 0.0
-                    pulled = True
-                for n in range(count):
-                    if squared[n] <= squared_radius:
-                        term = weights[k] * math.exp(-0.5 * squared[n])
-                        total[start + n] += term
-                        if pulled:
-                            for i in range(d):
-                                pull[i, n] += term * (v[k, i] - u[i, n])
-            if pulled:
-                gradient[start : start + count] += (inverses[j].T @ pull)[:, :count].T
+            whiten(points, centred, inverses[j])
+            if len(gradient) == 0:
+                for panel in range(ends[j], ends[j + 1]):
+                    for strip in range(0, BLOCK, STRIP):
+                        add_normals(block, points, strip, panels, panel * size, d, least)
+                continue
+            pull[:] = 0.0
+            for panel in range(ends[j], ends[j + 1]):
+                add_pull(pull, terms, points, panels, panel * size, d, least)
+            block += pull[d]
+            for i in range(d):
+                pull[i] -= points[i] * pull[d]
+            scaled = inverses[j].T @ pull[:d]
+            gradient[start : start + count] += scaled[:, :count].T / LOG2_E
+        total[start : start + count] += block[:count]
 
 
 @njit
-def whiten(u, row, centred, inverse):  # type: ignore[no-untyped-def]
-    """u = L^-1 centred, float32 [d, BLOCK]; L^-1 is lower triangular."""
-    for i in range(len(u)):
-        row[:] = 0.0
+def whiten(points, centred, inverse):  # type: ignore[no-untyped-def]
+    """points = u and, in the last row, -|u|^2 / 2 with u = inverse centred; the matrix is lower triangular."""
+    d = len(centred)
+    points[d] = 0.0
+    for i in range(d):
+        points[i] = 0.0
         for k in range(i + 1):
             factor = inverse[i, k]
             for n in range(BLOCK):
-                row[n] += factor * centred[k, n]
+                points[i, n] += factor * centred[k, n]
         for n in range(BLOCK):
-            u[i, n] = row[n]
+            points[d, n] -= 0.5 * points[i, n] * points[i, n]
 
 
 @njit
-def near(squared, u, v, squared_radius):  # type: ignore[no-untyped-def]
-    """squared = |u_n - v|^2 of all points of a block; whether any of them lies within the radius."""
-    squared[:] = np.float32(0)
-    for i in range(len(u)):
-        here = v[i]
-        for n in range(BLOCK):
-            apart = u[i, n] - here
-            squared[n] += apart * apart
-    inside = 0
-    for n in range(BLOCK):
-        inside += squared[n] <= squared_radius
-    return inside > 0
+def add_pull(pull, terms, points, panels, at, d, least):  # type: ignore[no-untyped-def]
+    """pull[:d] += sum_p terms_p v_p and pull[d] += sum_p terms_p over one panel."""
+    for strip in range(0, BLOCK, STRIP):
+        if not normal_terms(terms, points, strip, panels, at, d, least):
+            continue
+        for p in range(PANEL):
+            term = terms[p, strip : strip + STRIP]
+            for i in range(d):
+                factor = panels[at + (2 + i) * PANEL + p]
+                row = pull[i, strip : strip + STRIP]
+                for n in range(STRIP):
+                    row[n] += factor * term[n]
+            row = pull[d, strip : strip + STRIP]
+            for n in range(STRIP):
+                row[n] += term[n]

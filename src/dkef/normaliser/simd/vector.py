@@ -38,6 +38,7 @@ DOUBLE = ir.DoubleType()
 INDEX = ir.IntType(64)
 VECTOR = ir.VectorType(FLOAT, LANES)
 DOUBLES = ir.VectorType(DOUBLE, LANES)
+LONGS = ir.VectorType(ir.IntType(64), LANES)
 INTEGERS = ir.VectorType(ir.IntType(32), LANES)
 FUSED = ("contract",)  # lets a product and a sum become one instruction where the host has it
 
@@ -47,15 +48,18 @@ LOG2_1P = [
     float(c)
     for c in Chebyshev.interpolate(lambda u: np.log2(1 + u) / u, 8, domain=[0, 1]).convert(kind=Polynomial).coef
 ]
+# The same in float64, to 1e-10 relative: what follows a sum in float64 shall not spoil it.
+EXP2_DOUBLE = [float(c) for c in Chebyshev.interpolate(np.exp2, 7, domain=[-0.5, 0.5]).convert(kind=Polynomial).coef]
 _ROUNDER = 1.5 * 2**23  # adding it leaves the nearest integer in the low bits of the significand
+_DOUBLE_ROUNDER = 1.5 * 2**52
 # 2^-104 stands for all that is smaller: next to 1 it is nothing, and its products with weights above 2^-22 are still no
 # subnormal numbers. Each of those costs as much as a hundred others: far samples of a trained q0 made whole runs four
 # times slower.
 _SMALLEST = -104.0
 
 
-def splat(value: float) -> ir.Constant:
-    return ir.Constant(VECTOR, [value] * LANES)
+def splat(value: float, kind: Any = VECTOR) -> ir.Constant:
+    return ir.Constant(kind, [value] * LANES)
 
 
 def integers(value: int) -> ir.Constant:
@@ -91,6 +95,16 @@ def exp2(builder: Any, x: Any) -> Any:
     significand = builder.bitcast(horner(builder, fraction, [splat(c) for c in EXP2]), INTEGERS)
     exponent = builder.shl(builder.bitcast(shifted, INTEGERS), integers(23))
     return builder.bitcast(builder.add(significand, exponent), VECTOR)
+
+
+def exp2_double(builder: Any, x: Any) -> Any:
+    """2^x in float64 for -1000 < x < 1000, to 1e-10 relative; elsewhere anything."""
+    rounder = splat(_DOUBLE_ROUNDER, DOUBLES)
+    shifted = builder.fadd(x, rounder)
+    fraction = builder.fsub(x, builder.fsub(shifted, rounder))
+    significand = builder.bitcast(horner(builder, fraction, [splat(c, DOUBLES) for c in EXP2_DOUBLE]), LONGS)
+    exponent = builder.shl(builder.bitcast(shifted, LONGS), ir.Constant(LONGS, [52] * LANES))
+    return builder.bitcast(builder.add(significand, exponent), DOUBLES)
 
 
 def softplus2(builder: Any, x: Any) -> Any:
@@ -130,15 +144,21 @@ def load(builder: Any, base: Any, v: int, kind: Any = VECTOR) -> Any:
     )
 
 
-def broadcast(builder: Any, value: Any) -> Any:
-    """A float32 number in every lane."""
-    undefined = ir.Constant(VECTOR, ir.Undefined)
+def broadcast(builder: Any, value: Any, kind: Any = VECTOR) -> Any:
+    """A number in every lane."""
+    undefined = ir.Constant(kind, ir.Undefined)
     return builder.shuffle_vector(builder.insert_element(undefined, value, index(0)), undefined, integers(0))
 
 
-def load_splat(builder: Any, base: Any, position: int) -> Any:
+def load_splat(builder: Any, base: Any, position: int, kind: Any = VECTOR) -> Any:
     """base[position] in every lane."""
-    return broadcast(builder, builder.load(address(builder, base, index(position)), align=4))
+    return broadcast(builder, builder.load(address(builder, base, index(position)), align=4), kind)
+
+
+def any_lane(builder: Any, lanes: Any) -> Any:
+    """Whether any of a vector of truth values is true."""
+    bits = ir.IntType(LANES)
+    return builder.icmp_unsigned("!=", builder.bitcast(lanes, bits), ir.Constant(bits, 0))
 
 
 def gather(builder: Any, base: Any, positions: Any) -> Any:

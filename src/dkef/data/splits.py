@@ -72,7 +72,8 @@ def read_splits(path: Path | str) -> Splits:
         splits = Splits(
             **{part: arrays[part] for part in PARTS},
             **{f"{part}_rows": arrays[f"rows/{part}"] for part in PARTS},
-            **{f"{part}_copies": arrays.get(f"copies/{part}") for part in ("valid", "test")},
+            valid_copies=arrays.get("copies/valid"),
+            test_copies=arrays.get("copies/test"),
             whitening=Whitening(arrays["whitening/mean"], arrays["whitening/W"]),
             title=record["title"],
             whitened=record["whitened"],

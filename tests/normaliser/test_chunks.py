@@ -61,14 +61,14 @@ def test_a_killed_and_resumed_run_equals_an_undisturbed_one(tmp_path, die_at):
     resumed = CountingRun()
     assert resumed.in_folder(tmp_path / "killed") == undisturbed
     assert killed.computed + resumed.computed == whole.computed
-    for path in sorted((tmp_path / "undisturbed").iterdir()):
-        assert (tmp_path / "killed" / path.name).read_bytes() == path.read_bytes()
+    for path in sorted((tmp_path / "undisturbed").rglob("*.json")):
+        assert (tmp_path / "killed" / path.relative_to(tmp_path / "undisturbed")).read_bytes() == path.read_bytes()
 
 
 def test_files_are_merged_alike_in_any_order(tmp_path):
     run = CountingRun()
     run.in_folder(tmp_path)
-    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    files = {stage: sorted(tmp_path.glob(f"{stage}/*.json")) for stage in ("variance", "bound_z", "z")}
     backwards = {stage: paths[::-1] for stage, paths in files.items()}
     assert run.merge(tmp_path / "pilot.json", files) == run.merge(tmp_path / "pilot.json", backwards)
 
@@ -100,7 +100,7 @@ def edit(path: Path, **changes: Any) -> None:
 def test_wrong_chunks_are_refused_with_a_sentence(tmp_path, changes, message):
     run = CountingRun()
     run.in_folder(tmp_path)
-    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    files = {stage: sorted(tmp_path.glob(f"{stage}/*.json")) for stage in ("variance", "bound_z", "z")}
     edit(files["z"][2], **changes)
     with pytest.raises(DkefError, match=message):
         run.merge(tmp_path / "pilot.json", files)
@@ -165,7 +165,7 @@ HALF = {"count": 500, "log_mean": 0.0, "log_m2": 1.0, "log_max": 1.0, "largest":
 def test_forged_moments_are_refused_with_a_sentence(tmp_path, changes, message):
     run = CountingRun(replace(SETTINGS, chunk_samples=1000))
     run.in_folder(tmp_path)
-    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    files = {stage: sorted(tmp_path.glob(f"{stage}/*.json")) for stage in ("variance", "bound_z", "z")}
     edit(files["z"][2], **changes)
     with pytest.raises(DkefError, match=message):
         run.merge(tmp_path / "pilot.json", files)
@@ -178,7 +178,7 @@ def test_forged_moments_are_refused_with_a_sentence(tmp_path, changes, message):
 def test_a_forged_pilot_is_refused_with_a_sentence(tmp_path, changes, message):
     run = CountingRun()
     run.in_folder(tmp_path)
-    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    files = {stage: sorted(tmp_path.glob(f"{stage}/*.json")) for stage in ("variance", "bound_z", "z")}
     edit(tmp_path / "pilot.json", **changes)
     with pytest.raises(DkefError, match=rf"pilot\.json: {message}; .*delete it"):
         run.merge(tmp_path / "pilot.json", files)

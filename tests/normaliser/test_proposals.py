@@ -145,7 +145,7 @@ def test_chunks_in_a_folder_give_the_estimate_in_memory(kind, tmp_path):
     assert record == estimate(kind, weights_of(proposal, parameters, ("folder",)), settings)
     assert record["proposal"] == kind
     other = fit_proposal("q0", parameters, None, settings, ("folder",))
-    files = {stage: sorted(tmp_path.glob(f"{stage}_*.json")) for stage in ("variance", "bound_z", "z")}
+    files = {stage: sorted(tmp_path.glob(f"{stage}/*.json")) for stage in ("variance", "bound_z", "z")}
     with pytest.raises(DkefError, match="proposal"):
         ChunkRun(parameters, settings, ("folder",), 1, LOG, other).merge(tmp_path / "pilot.json", files)
 
@@ -182,13 +182,13 @@ def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_
 @pytest.fixture
 def edit(monkeypatch):
     """A function that makes a module of the package look edited."""
-    digest = dependencies.file_digest
+    digest = dependencies._digest
 
     def edit(module: str) -> None:
-        def edited(path: Path) -> str:
-            return "edited" if path.name == f"{module}.py" else digest(path)
+        def edited(path: Path, kept: frozenset[str]) -> str:
+            return "edited" if path.name == f"{module}.py" else digest(path, kept)
 
-        monkeypatch.setattr(dependencies, "file_digest", edited)
+        monkeypatch.setattr(dependencies, "_digest", edited)
         dependencies.sources_digest.cache_clear()
 
     yield edit
@@ -198,7 +198,6 @@ def edit(monkeypatch):
 @pytest.mark.parametrize("kind", ["q0", "mixture"])
 @pytest.mark.parametrize("module", ["estimate", "chunks", "bias_bound"])
 def test_an_edit_of_the_code_behind_chunks_makes_another_file_of_a_proposal(tmp_path, edit, kind, module):
-    # The rule of chunks has this file for an input and no code: while it is the same, they are not drawn again.
     parameters = random_kef()
 
     def written(name: str) -> bytes:

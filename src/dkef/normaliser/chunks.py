@@ -16,8 +16,9 @@ from dkef.core.files import AGAIN, read_json, write_json
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
 from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, own_doubts, run_pilot
+from dkef.normaliser.files import PILOT, chunk_name
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals.store import Q0, STAGE, Name, Proposal, parameters_digest, weights_of
+from dkef.normaliser.proposals.store import BEHIND_PARTS, Q0, Name, Proposal, parameters_digest, weights_of
 from dkef.normaliser.weights import LONG_STAGES, Halves
 
 _REPORT_SECONDS = 20.0
@@ -93,7 +94,7 @@ class ChunkRun:
         self.settings, self.threads, self.log, self.kind = settings, threads, log, proposal.kind
         self.identity: dict[str, Any] = {
             "name": list(name), "parameters": parameters_digest(parameters), "proposal": proposal.digest,
-            "code": sources_digest(STAGE),
+            "code": sources_digest(BEHIND_PARTS),
         }  # fmt: skip
 
     def pilot(self) -> dict[str, Any]:
@@ -111,6 +112,17 @@ class ChunkRun:
         halves = self.weights.moments(stage, number, samples, self.threads, listen)
         return self._chunk_identity(stage, number) | {"halves": [half.record() for half in halves]}
 
+    def keep_pilot(self, path: Path) -> None:
+        """Write pilot.json, unless it is there for these settings."""
+        wanted = {"samples": self.settings.pilot_samples, "percentile": self.settings.percentile}
+        if not self._usable(path, self.identity | wanted):
+            write_json(path, self.pilot())
+
+    def keep_chunk(self, path: Path, stage: str, number: int, progress: Progress | None = None) -> None:
+        """Write one chunk file, unless it is there."""
+        if not self._usable(path, self._chunk_identity(stage, number)):
+            write_json(path, self.chunk(stage, number, progress))
+
     def merge(
         self, pilot: Path, stages: dict[str, list[Path]], stopped: str = "samples",
         others: Mapping[str, Moments] = _NO_OTHERS,
@@ -126,10 +138,8 @@ class ChunkRun:
         With a tolerance, all stages grow together by doubling until the bound is below it or the budget is spent.
         The decision looks at the streams of the bound only, so that log Z is not the result of optional stopping.
         """
-        pilot_file = folder / "pilot.json"
-        wanted = {"samples": self.settings.pilot_samples, "percentile": self.settings.percentile}
-        if not self._usable(pilot_file, self.identity | wanted):
-            write_json(pilot_file, self.pilot())
+        pilot_file = folder / PILOT
+        self.keep_pilot(pilot_file)
         pilot = self._read_pilot(pilot_file)
         budget = {stage: self.settings.chunks(stage) for stage in LONG_STAGES}
         for most in _rounds(max(budget.values()), self.settings.tolerance):
@@ -154,7 +164,7 @@ class ChunkRun:
 
     def _complete(self, folder: Path, counts: dict[str, int]) -> dict[str, list[Path]]:
         """Compute what is missing of the first chunks of each stage; returns all their files."""
-        files = {s: [folder / f"{s}_{k:05d}.json" for k in range(n)] for s, n in counts.items()}
+        files = {s: [folder / chunk_name(s, k) for k in range(n)] for s, n in counts.items()}
         missing = [
             (stage, k, path)
             for stage, paths in files.items()
@@ -165,7 +175,7 @@ class ChunkRun:
             self.log.info("%d finished chunks are of another model, proposal, size or code, and are made again", other)
         progress = Progress(len(missing) * self.settings.chunk_samples, self.log)
         for stage, k, path in missing:
-            write_json(path, self.chunk(stage, k, progress))
+            self.keep_chunk(path, stage, k, progress)
         return files
 
     def _chunk_identity(self, stage: str, number: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from dkef.normaliser.weights import Q0Weights, Weights
 
 WHAT, REMEDY = "a proposal of the normalise stage", "delete it and run the pilot again"
 Name = tuple[str | int, ...]
-STAGE = "dkef.stages.normalise"  # an edit of the code behind it, and every finished part is to be made again
+BEHIND_PARTS = "dkef.normaliser.chunks"  # an edit of the code behind it, and every finished part is to be made again
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def kept_proposal(
     reads: dict[str, list[Any]] = {"mixture": [settings.cover], "annealed": [settings.cover, settings.annealing]}
     wanted = {
         "kind": kind, "name": list(name), "parameters": parameters_digest(parameters),
-        "settings": [plain(section) for section in reads.get(kind, [])], "code": sources_digest(STAGE),
+        "settings": [plain(section) for section in reads.get(kind, [])], "code": sources_digest(BEHIND_PARTS),
     } | ({} if rows is None else {"rows": array_digest(rows)})  # fmt: skip
     if file.exists() and wanted.items() <= _contents(file).record.items():
         return read_proposal(file, parameters)

@@ -23,7 +23,8 @@ from dkef.data.whitening import Whitening
 from dkef.metrics.judge import Yardstick
 from dkef.metrics.pointwise import COLUMNS, METRICS, score_loss
 from dkef.metrics.stein import compare_fssd, fssd, ksd
-from dkef.stages import compare, evaluate
+from dkef.models import evaluation
+from dkef.stages import compare
 
 N, D = 60, 2
 LOG_Z = {"log_z": 1.5, "log_z_stderr": 0.1, "log_z_bias_bound": 0.01, "status": "ok", "extra": [1]}
@@ -58,7 +59,7 @@ def write_evaluation(
     if truth:
         arrays |= {"true_log_density": -0.5 * (x**2).sum(axis=1) - math.log(2 * math.pi), "true_score": -x}
     change(arrays)
-    evaluate.write_evaluation(
+    evaluation.write_evaluation(
         path, arrays, {"status": "ok", "normalised": True, "log_z_status": "ok", "config_digest": "abc"} | record
     )
 

@@ -165,8 +165,8 @@ def ring_cell(tmp_path: Path) -> tuple[Path, Path]:
         "spec": {"_target_": "dkef.models.gaussian.spec.Gaussian"},
     })  # fmt: skip
     run = [sys.executable, "-m"]
-    first = [*run, "dkef.stages.preprocess", "--config", prepare, "--raw", str(tmp_path), "--out", str(data)]
-    second = [*run, "dkef.stages.train", "--config", train, "--data", str(data), "--out", str(model)]
+    first = [*run, "dkef", "preprocess", "--config", prepare, "--raw", str(tmp_path), "--out", str(data)]
+    second = [*run, "dkef", "train", "--config", train, "--data", str(data), "--out", str(model)]
     subprocess.run(first, check=True, capture_output=True)
     subprocess.run([*second, "--trace", str(tmp_path / "trace.csv")], check=True, capture_output=True)
     return model, data

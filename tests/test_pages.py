@@ -154,7 +154,7 @@ def test_the_command_line_writes_cards_of_splits(tmp_path: Path) -> None:
     prepare = json.dumps({"name": "mog", "seed": 0, "dataset": {"title": "MoG", "source": source}})
     data, out = tmp_path / "seed0.h5", tmp_path / "cards.html"
     run = [sys.executable, "-m"]
-    first = [*run, "dkef.stages.preprocess", "--config", prepare, "--raw", str(tmp_path), "--out", str(data)]
+    first = [*run, "dkef", "preprocess", "--config", prepare, "--raw", str(tmp_path), "--out", str(data)]
     subprocess.run(first, check=True, capture_output=True)
     config = json.dumps({"experiment": "mine", "title": "Mine", "datasets": [], "reduced": "small"})
     assert Request.parse(config).reduced == "small"

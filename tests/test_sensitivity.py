@@ -19,7 +19,8 @@ from dkef.data.whitening import Whitening
 from dkef.metrics.judge import Yardstick
 from dkef.metrics.pointwise import SENSITIVITY_COLUMNS
 from dkef.metrics.stein import fssd, ksd
-from dkef.stages import agreement, evaluate, sensitivity
+from dkef.models import evaluation
+from dkef.stages import agreement, sensitivity
 from dkef.stages.agreement import AGREEMENT_COLUMNS, compare_orders
 
 SHIFTS = {"far": 1.0, "near": 0.4, "true": 0.0}  # models N(shift, I) of data N(0, I)
@@ -41,7 +42,7 @@ def cell(tmp_path: Path) -> Path:
 
 def write_evaluation(path: Path, score: Any, status: str = "ok") -> None:
     arrays = {"score": score, "curvature": score, "log_density": score[:, 0]}
-    evaluate.write_evaluation(
+    evaluation.write_evaluation(
         path, arrays, {"status": status, "normalised": True, "log_z_status": "ok", "config_digest": "abc"}
     )
 

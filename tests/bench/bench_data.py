@@ -56,7 +56,7 @@ def measure(rows: int = ROWS) -> dict[str, float]:
         paths = ["--raw", str(raw), "--out", str(raw / "out.h5")]
         start = time.perf_counter()
         subprocess.run(
-            [sys.executable, "-m", "dkef.stages.preprocess", "--config", json.dumps(config), *paths],
+            [sys.executable, "-m", "dkef", "preprocess", "--config", json.dumps(config), *paths],
             check=True,
             stderr=subprocess.DEVNULL,
         )

@@ -94,11 +94,11 @@ def training_on(node: str, run: "subprocess.Popen[bytes]") -> tuple[str, int]:
 
 
 def process_of(job: str) -> int | None:
-    """The `dkef.stages.train` process whose environment names the job."""
+    """The `dkef train` process whose environment names the job."""
     for entry in Path("/proc").iterdir():
         try:
             words = (entry / "cmdline").read_bytes().split(b"\0")
-            if words[1:3] == [b"-m", b"dkef.stages.train"] and f"SLURM_JOB_ID={job}".encode() in environment(entry):
+            if words[1:4] == [b"-m", b"dkef", b"train"] and f"SLURM_JOB_ID={job}".encode() in environment(entry):
                 return int(entry.name)
         except OSError:  # not a process, or no longer one
             continue

@@ -19,7 +19,7 @@ from dkef.core.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
 from dkef.core.streams import rng_for
 from dkef.data.splits import read_provenance, read_splits, write_splits
 from dkef.metrics.judge import Judge, Yardstick
-from dkef.models.evaluation import EvaluatedModel, read_evaluation
+from dkef.models.evaluation import EvaluatedModel, read_evaluation, write_evaluation
 from dkef.models.flows import progress as likelihood_progress
 from dkef.models.gaussian.density import GaussianModel
 from dkef.models.kef import progress as kef_progress
@@ -28,7 +28,6 @@ from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, load_own_model, write_model
 from dkef.normaliser.proposals.store import Proposal, read_proposal, weights_of, write_proposal
 from dkef.results.inputs import read_grid, read_split
-from dkef.stages.evaluate import write_evaluation
 from dkef.stages.grid import write_grid
 from tests.data.test_splits import made_up
 from tests.fuzz.mutations import BINARY, FRACTION, changed_tree, edited

@@ -58,7 +58,7 @@ def test_the_dry_run_of_the_paper_plans_every_cell_of_the_grid(dry_run):
     assert len(plan.cells) == cells
     assert planned["train"] == planned["evaluate"] == planned["compare"] == cells
     assert planned["preprocess"] == 1 + 7 * 5 + 5 * 15
-    assert planned["normalise"] == planned["normalise_pilot"] == len(unnormalised)
+    assert planned["normalise_merge"] == planned["normalise_pilot"] == len(unnormalised)
     assert planned["normalise_chunk"] == chunks
     assert planned["render"] == 6
 

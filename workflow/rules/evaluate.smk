@@ -1,4 +1,4 @@
-# A trained model at the test points, and on a grid where the space can be drawn.
+# A trained model at the test points.
 
 
 rule evaluate:
@@ -23,32 +23,5 @@ rule evaluate:
     message:
         "evaluate {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python -m dkef.stages.evaluate --config {params.config:q} --model {input.model}"
+        "python -m dkef evaluate --config {params.config:q} --model {input.model}"
         " --data {input.data} --out {output} > {log} 2>&1"
-
-
-rule grid:
-    input:
-        model=cell("model.h5"),
-        data="data/processed/{dataset}/seed{seed}.h5",
-        log_z=log_z_of_cell,
-    output:
-        cell("grid.h5"),
-    log:
-        cell("grid.log"),
-    benchmark:
-        cell("grid.benchmark.jsonl")
-    conda:
-        "../../environment.yml"
-    threads: train_threads
-    resources:
-        mem_mb=growing(2000),
-        runtime="15m",
-    params:
-        config=grid_config,
-        code=code_of("dkef.stages.grid", spec_modules, source_modules),
-    message:
-        "draw the density of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
-    shell:
-        "python -m dkef.stages.grid --config {params.config:q} --model {input.model}"
-        " --data {input.data} --log-z {input.log_z} --out {output} > {log} 2>&1"

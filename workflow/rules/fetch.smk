@@ -22,5 +22,5 @@ rule fetch:
     message:
         "fetch {wildcards.file}"
     shell:
-        "python -m dkef.stages.fetch --config {params.config:q} --sources {input.sources}"
+        "python -m dkef fetch --config {params.config:q} --sources {input.sources}"
         " --out {output} > {log} 2>&1"

@@ -1,4 +1,5 @@
 # Functions of wildcards, stage by stage: which files and which slice of the configuration a job gets.
+from dkef.normaliser.files import CHUNK, PILOT, PROPOSAL, chunk_name
 from dkef.report.figures.catalogue import find as find_figure
 
 
@@ -61,45 +62,36 @@ def normaliser_of(wildcards):
     return plan.cell(wildcards.dataset, wildcards.model).normaliser
 
 
-def proposal_inputs(wildcards):
+def proposal_rows(wildcards):
     """The training rows, where the proposal is built around them."""
     if normaliser_of(wildcards).proposal == "q0":
-        return {}
-    return {"data": "data/processed/{dataset}/seed{seed}.h5".format(**wildcards)}
+        return []
+    return "data/processed/{dataset}/seed{seed}.h5".format(**wildcards)
 
 
-def data_option(wildcards, input):
-    return f"--data {input.data}" if "data" in input.keys() else ""
+def where_tolerance(is_set):
+    """Nothing where the cell has, or has no, tolerance; elsewhere a file that no rule makes.
+
+    Two rules make log_z.json; Snakemake takes the one whose inputs can be had.
+    """
+
+    def of_cell(wildcards):
+        if (normaliser_of(wildcards).tolerance is not None) == is_set:
+            return []
+        return cell("normalise/another_rule").format(**wildcards)
+
+    return of_cell
 
 
-def normalise_inputs(wildcards):
-    """Pilot and numbered chunks; the rows where one job samples until a target is met."""
-    settings = normaliser_of(wildcards)
-    if settings.tolerance is not None:
-        return proposal_inputs(wildcards)
-    pattern = cell("normalise/{stage}/chunk{chunk:04d}.json")
-    files = {
-        "pilot": cell("normalise/pilot.json").format(**wildcards),
-        "proposal": cell("normalise/proposal.h5").format(**wildcards),
-    }
-    return files | {
-        stage: [
-            pattern.format(**wildcards, stage=stage, chunk=chunk)
-            for chunk in range(settings.chunks(stage))
-        ]
-        for stage in ("variance", "bound_z", "z")
-    }
+def chunks_of(stage):
+    """Files of all numbered chunks of one stage of log Z."""
 
-
-def normalise_command(wildcards, input):
-    """The verb of `python -m dkef.stages.normalise`, and the files it reads or keeps."""
-    if normaliser_of(wildcards).tolerance is not None:
+    def of_cell(wildcards):
         folder = cell("normalise").format(**wildcards)
-        return f"target --folder {folder} {data_option(wildcards, input)}"
-    return (
-        f"merge --pilot {input.pilot} --proposal {input.proposal} --variance {input.variance}"
-        f" --bound-z {input.bound_z} --z {input.z}"
-    )
+        chunks = normaliser_of(wildcards).chunks(stage)
+        return [f"{folder}/{chunk_name(stage, number)}" for number in range(chunks)]
+
+    return of_cell
 
 
 def reference_evaluation(wildcards):

@@ -23,5 +23,5 @@ rule preprocess:
     message:
         "preprocess {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python -m dkef.stages.preprocess --config {params.config:q} --raw {params.raw}"
+        "python -m dkef preprocess --config {params.config:q} --raw {params.raw}"
         " --out {output} > {log} 2>&1"

@@ -23,5 +23,5 @@ rule train:
     message:
         "train {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"
     shell:
-        "python -m dkef.stages.train --config {params.config:q} --data {input.data}"
+        "python -m dkef train --config {params.config:q} --data {input.data}"
         " --out {output.model} --trace {output.trace} > {log} 2>&1"

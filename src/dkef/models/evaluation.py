@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
-from dkef.core.hdf5 import read_hdf5
+from dkef.core.hdf5 import read_hdf5, write_hdf5
 
 REMEDY = "delete it and evaluate again"
 
@@ -25,6 +27,11 @@ class EvaluatedModel:
     @property
     def status(self) -> str:
         return str(self.record["status"])
+
+
+def write_evaluation(path: Path, arrays: dict[str, Array], record: dict[str, Any]) -> None:
+    """Write arrays in float64 beside a JSON record of where they come from."""
+    write_hdf5(path, {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}, record)
 
 
 def read_evaluation(path: Path, shape: tuple[int, ...]) -> EvaluatedModel:

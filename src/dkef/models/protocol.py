@@ -83,7 +83,7 @@ class DensityModel(abc.ABC):
         if self.log_z is None:
             raise DkefError(
                 f"{type(self).__name__} is unnormalised and its log Z is not known: estimate it with "
-                "`python -m dkef.stages.normalise`, then set model.log_z or load the model with its log_z.json"
+                "`python -m dkef normalise`, then set model.log_z or load the model with its log_z.json"
             )
         return self.log_density(x) - self.log_z
 

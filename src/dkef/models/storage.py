@@ -85,6 +85,14 @@ def load_model(path: str | Path, trusted: tuple[str, ...] = ()) -> DensityModel:
     log_z.json lies beside the file, the model knows its normaliser.
     """
     path = Path(path)
+    model = _restore(path, trusted)
+    log_z = path.with_name("log_z.json")
+    if not model.normalised and log_z.exists():
+        model.log_z = read_log_z(log_z)
+    return model
+
+
+def _restore(path: Path, trusted: tuple[str, ...]) -> DensityModel:
     contents = _read(path)
     kind = _class_of(path, one_line(contents.record["class"]), TRUSTED_PACKAGES + trusted)
     try:
@@ -92,16 +100,16 @@ def load_model(path: str | Path, trusted: tuple[str, ...] = ()) -> DensityModel:
     except MISFIT as error:
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise DkefError(f"{path} does not hold what a {kind.__name__} consists of ({reason}); {REMEDY}") from None
-    log_z = path.with_name("log_z.json")
-    if not model.normalised and log_z.exists():
-        model.log_z = read_log_z(log_z)
     return model
 
 
 def load_own_model(path: Path) -> DensityModel:
-    """Read a model in a workflow's job: classes in modules of the user's own are restored too, see dkef.core.trust."""
+    """Read a model in a workflow's job, and no file beside it, of which the workflow would not know.
+
+    Classes in modules of the user's own are restored too, see dkef.core.trust.
+    """
     package = str(read_record(path)["class"]).partition(".")[0]
-    return load_model(path, trusted=(package,) if belongs_to_user(package) else ())
+    return _restore(path, trusted=(package,) if belongs_to_user(package) else ())
 
 
 def read_log_z(path: Path) -> float:

@@ -1,42 +1,35 @@
-"""Stage `evaluate`: log density, score and curvature of one trained model at the clean test points.
+"""Log density, score and curvature of one trained model at the clean test points.
 
-Where the data's own law is known, its log density and score stand beside the model's.
+Where the data's own distribution is known, its log density and score stand beside the model's.
 """
 
 import argparse
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from dkef.config.typed import instantiate
-from dkef.core.arrays import Array
-from dkef.core.errors import run_stage
-from dkef.core.hdf5 import write_hdf5
 from dkef.core.provenance import code_version
 from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
+from dkef.models.evaluation import write_evaluation
 from dkef.models.storage import load_own_model, read_training
 
 log = logging.getLogger("dkef.stages.evaluate")
 
 
-def write_evaluation(path: Path, arrays: dict[str, Array], record: dict[str, Any]) -> None:
-    """Write arrays in float64 beside a JSON record of where they come from."""
-    write_hdf5(path, {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}, record)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m dkef.stages.evaluate", description=__doc__.splitlines()[0])
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--config", required=True, help="canonical JSON: dataset, model, seed, batch_rows, threads, source"
     )
     parser.add_argument("--model", type=Path, required=True, help="model file, from the train stage")
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     config = json.loads(args.config)
     pin_threads(config["threads"])
     splits = read_splits(args.data)
@@ -61,7 +54,3 @@ def main() -> None:
         "code_version": code_version(),
     }
     write_evaluation(args.out, arrays, record)
-
-
-if __name__ == "__main__":
-    run_stage(main)

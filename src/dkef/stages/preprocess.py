@@ -1,7 +1,4 @@
-"""Stage preprocess: raw files below data/raw to data/processed/<dataset>/seed<k>.h5.
-
-`python -m dkef.stages.preprocess --config JSON --raw FOLDER --out FILE`
-"""
+"""Raw files below data/raw, or draws from a known distribution, to whitened splits in one HDF5 file."""
 
 import argparse
 import json
@@ -13,7 +10,7 @@ import numpy as np
 
 from dkef.config.dataset import Dataset
 from dkef.config.typed import instantiate, typed
-from dkef.core.errors import DkefError, run_stage
+from dkef.core.errors import DkefError
 from dkef.core.files import require_noted
 from dkef.core.provenance import canonical, config_digest
 from dkef.core.streams import rng_for
@@ -58,7 +55,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )  # fmt: skip
     for kind, what, reason in splits.removed:
         log.info("removed %s %s: %s", kind, what, reason)
-
-
-if __name__ == "__main__":
-    run_stage(main)

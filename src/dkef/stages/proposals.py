@@ -1,111 +1,36 @@
-"""Stage `proposals`: log Z of one trained model by every proposal, over a range of sample counts.
-
-Every estimate has random numbers of its own, so that those of one proposal show how estimates of that size scatter.
-Beside what an estimate knows of itself, its status says whether another one found mass that it has missed. What is
-finished is kept in a folder and not done again.
-"""
+"""log Z of one trained model by every proposal, over a range of sample counts, as a table."""
 
 import argparse
 import json
-import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dkef.config.normaliser import Normaliser
 from dkef.config.settings import Proposals
 from dkef.config.typed import typed
-from dkef.core.errors import run_stage
 from dkef.core.provenance import code_version, config_digest
 from dkef.core.tables import write_table
-from dkef.data.splits import Splits, read_splits
+from dkef.data.splits import read_splits
 from dkef.metrics.pointwise import PROPOSAL_COLUMNS
-from dkef.models.kef.density import blocks
-from dkef.models.kef.parameters import KefParameters
 from dkef.models.storage import load_own_model
-from dkef.normaliser.chunks import ChunkRun
-from dkef.normaliser.estimate import missed_mass
-from dkef.normaliser.proposals.store import kept_proposal
-from dkef.stages.normalise import read_parameters
-
-log = logging.getLogger("dkef.stages.proposals")
-
-PILOT_SHARE = 10  # of the samples, for each pilot run; each run behind the bound has as many as log Z, up to a limit
-MOST_PILOT, MOST_BOUND, LEAST = 1_000_000, 50_000_000, 200
-CHUNK = 50_000_000
+from dkef.normaliser.proposals.compare import estimates, status_among
+from dkef.normaliser.run import parameters_of
 
 
-def estimates(
-    parameters: KefParameters, splits: Splits, grid: Proposals, settings: Normaliser, name: tuple[str | int, ...],
-    folder: Path, threads: int,
-) -> Iterator[dict[str, Any]]:  # fmt: skip
-    """A row for every proposal and number of samples."""
-    log_p = np.mean(np.concatenate([parameters.log_density(rows) for rows in blocks(splits.test, 1000)]))
-    proposal = None
-    for kind in ("q0", "mixture", "annealed"):  # the last starts from the one before
-        file = folder / f"{kind}.h5"
-        proposal = kept_proposal(file, kind, parameters, splits.train, settings, name, log.info, proposal)
-        for samples in getattr(grid, kind):
-            run = ChunkRun(parameters, _sized(settings, kind, samples), (*name, kind, samples), threads, log, proposal)
-            record = run.in_folder(folder / kind / str(samples))
-            log.info("%s, %.3g samples: log Z %.4f, %s", kind, samples, record["log_z"], record["status"])
-            yield {
-                "proposal": kind,
-                "samples": record["samples"],
-                "evaluations": run.weights.cost * record["samples"],
-                "log_z": record["log_z"],
-                "stderr": record["log_z_stderr"],
-                "bias_bound": record["log_z_bias_bound"],
-                "effective_samples": record["effective_sample_size"],
-                "tail_index": record["tail_index"],
-                "halves_apart": abs(record["log_z_halves"][0] - record["log_z_halves"][1]),
-                "log_likelihood": log_p - record["log_z"],
-                "status": record["status"],
-            }
-
-
-def status_among(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    """The status of an estimate, given all others of the same Z; of those that refute it a sound one is named first."""
-    status: str = row["status"]
-    refutations = []
-    for other in rows:
-        sound = other["status"] == "ok"
-        gap = missed_mass(row["log_z"], row["stderr"], other["log_z"], other["stderr"], sound)
-        if gap is not None:
-            found = f"{other['samples']:.3g} samples of {other['proposal']} find {gap:.2g} nats more"
-            refutations.append((sound, gap, found))
-    if not refutations:
-        return status
-    *_, found = max(refutations)
-    return f"untrusted: {found}" if status == "ok" else f"{status}; {found}"
-
-
-def _sized(settings: Normaliser, kind: str, samples: int) -> Normaliser:
-    """Settings of one estimate: pilot and bound in proportion to the samples."""
-    return Normaliser(
-        proposal=kind, samples=samples, bound_samples=min(samples, MOST_BOUND),
-        pilot_samples=min(max(samples // PILOT_SHARE, LEAST), MOST_PILOT), chunk_samples=min(samples, CHUNK),
-        percentile=settings.percentile, cover=settings.cover, annealing=settings.annealing,
-    )  # fmt: skip
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m dkef.stages.proposals", description=(__doc__ or "").splitlines()[0]
-    )
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, help="canonical JSON: dataset, model, seed, normaliser, proposals")
     parser.add_argument("--model", type=Path, required=True, help="model file, from the train stage")
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
     parser.add_argument("--folder", type=Path, required=True, help="where finished parts are kept")
     parser.add_argument("--threads", type=int, default=1, help="changes the time, never the result")
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     config = json.loads(args.config)
     cell = {key: config[key] for key in ("dataset", "model", "seed")}
-    parameters = read_parameters(load_own_model(args.model), args.model)
+    parameters = parameters_of(load_own_model(args.model), args.model)
     settings = typed(Normaliser, config["normaliser"], lambda _: "--config", "normaliser")
     grid = typed(Proposals, config["proposals"], lambda _: "--config", "proposals")
     splits = read_splits(args.data)
@@ -114,7 +39,3 @@ def main() -> None:
         rows = list(estimates(parameters, splits, grid, settings, tuple(cell.values()), args.folder, args.threads))
     complete = [cell | row | {"status": status_among(row, rows)} | provenance for row in rows]
     write_table(args.out, PROPOSAL_COLUMNS, complete)
-
-
-if __name__ == "__main__":
-    run_stage(main)

@@ -1,4 +1,4 @@
-"""Stage `train`: fit one model to one dataset under one seed.
+"""Fit one model to one dataset under one seed.
 
 Reads data/processed/<dataset>/seed<k>.h5; writes model.h5 and trace.csv. Killed and started again, it continues from
 its last checkpoint and ends with the same numbers.
@@ -8,13 +8,13 @@ import argparse
 import json
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from dkef.config.code import sources_digest, target_modules
 from dkef.config.typed import instantiate
-from dkef.core.errors import run_stage
 from dkef.core.files import remove_abandoned, write_noted
 from dkef.core.provenance import config_digest
 from dkef.core.threads import pin_threads
@@ -25,15 +25,15 @@ from dkef.models.storage import write_model
 log = logging.getLogger("dkef.stages.train")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m dkef.stages.train", description=__doc__.splitlines()[0])
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--config", required=True, help="canonical JSON: dataset, model, of (the model it varies), seed, spec, threads"
     )
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
     parser.add_argument("--out", type=Path, required=True, help="model file to write")
     parser.add_argument("--trace", type=Path, required=True, help="CSV to write, one row an iteration")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     config = json.loads(args.config)
     pin_threads(config["threads"])
     splits = read_splits(args.data)
@@ -53,7 +53,3 @@ def main() -> None:
     for stale in args.out.parent.glob("checkpoint-*"):
         stale.unlink()
     remove_abandoned(args.out.parent, "checkpoint-*")
-
-
-if __name__ == "__main__":
-    run_stage(main)

@@ -44,5 +44,5 @@ def _hang_after_checkpoint():
 
 if "DKEF_FAULTS_JUMP" in os.environ:
     _jump(*map(float, os.environ["DKEF_FAULTS_JUMP"].split()))
-if "DKEF_FAULTS_HANG" in os.environ and "dkef.stages.train" in sys.orig_argv:
+if "DKEF_FAULTS_HANG" in os.environ and sys.orig_argv[1:4] == ["-m", "dkef", "train"]:
     _hang_after_checkpoint()

@@ -1,7 +1,6 @@
 import gzip
 import hashlib
 import io
-import json
 import logging
 import socket
 import tarfile
@@ -20,7 +19,7 @@ from dkef.core.errors import DkefError
 from dkef.core.files import file_digest, pid_space
 from dkef.data.catalogue import RawFile
 from dkef.data.download import Patience, Progress
-from dkef.stages.fetch import fetch_file, main
+from dkef.data.fetch import fetch_file
 
 GOOD = b"a;b\n" + b"1;2\n" * 5000
 SHA = hashlib.sha256(GOOD).hexdigest()
@@ -268,23 +267,3 @@ def test_progress_tells_rate_and_time_left(caplog: pytest.LogCaptureFixture) -> 
     with caplog.at_level(logging.INFO, "dkef.test"):
         progress.add(500)
     assert "MB/s" in caplog.text
-
-
-def test_main_reads_catalogue_and_mirrors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    (second / "set").mkdir(parents=True)
-    (second / NAME).write_bytes(GOOD)
-    sources = tmp_path / "sources.csv"
-    sources.write_text(
-        f"file,urls,bytes,sha256,licence,doi,page\n{NAME},,{len(GOOD)},{SHA},CC BY 4.0,10.1/x,https://example.org\n"
-    )
-    monkeypatch.setenv("DKEF_DATA_MIRROR", f"{first}:{second}")
-    out = tmp_path / "raw" / NAME
-    main(["--config", json.dumps({"file": NAME}), "--out", str(out), "--sources", str(sources)])
-    assert out.read_bytes() == GOOD
-    with pytest.raises(DkefError, match=rf"set/y\.csv is not in .*known are {NAME}"):
-        main(["--config", json.dumps({"file": "set/y.csv"}), "--out", str(out), "--sources", str(sources)])
-    monkeypatch.setenv("DKEF_DATA_MIRROR", str(tmp_path / "typo"))
-    with pytest.raises(DkefError, match=r"DKEF_DATA_MIRROR names .*typo, which is not a folder"):
-        main(["--config", json.dumps({"file": NAME}), "--out", str(out), "--sources", str(sources)])

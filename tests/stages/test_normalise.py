@@ -1,4 +1,4 @@
-"""The command line of the normalise stage: jobs of the workflow, a person's run, and their files."""
+"""The stages of log Z: jobs of the workflow, a person's run, and their files."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,7 +17,8 @@ from dkef.models.gaussian.density import GaussianModel
 from dkef.models.kef.density import KefModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import write_model
-from dkef.stages import normalise
+from dkef.normaliser.files import PILOT, PROPOSAL, chunk_name
+from dkef.stages import normalise, normalise_chunk, normalise_merge, normalise_pilot, normalise_target
 from tests.normaliser.examples import random_kef
 
 CONFIG = {
@@ -39,23 +41,33 @@ def model(tmp_path):
     return path
 
 
-def call(*words: object) -> None:
-    args = normalise.parser().parse_args([str(word) for word in words])
-    args.action(args)
+def call(stage: ModuleType, *words: object) -> None:
+    stage.main([str(word) for word in words])
 
 
 def jobs(model: Path, folder: Path, config: dict = CONFIG, threads: int = 1) -> Path:
     """What the workflow runs: pilot, every chunk, merge."""
     text = json.dumps(config)
-    common = ("--config", text, "--model", model, "--threads", threads, "--proposal", folder / "proposal.h5")
-    call("pilot", *common, "--out", folder / "pilot.json")
+    common = ("--config", text, "--model", model, "--proposal", folder / PROPOSAL)
+    call(normalise_pilot, *common, "--data", "--threads", threads, "--out", folder / PILOT)
     files = {"variance": [], "bound_z": [], "z": []}
     for stage, chunks in (("variance", 2), ("bound_z", 2), ("z", 3)):
         for k in reversed(range(chunks)):
-            files[stage].append(folder / stage / f"chunk{k:04d}.json")
-            call("chunk", *common, "--stage", stage, "--chunk", k, "--out", files[stage][-1])
+            files[stage].append(folder / chunk_name(stage, k))
+            call(
+                normalise_chunk,
+                *common,
+                "--threads",
+                threads,
+                "--stage",
+                stage,
+                "--chunk",
+                k,
+                "--out",
+                files[stage][-1],
+            )
     stages = ("--variance", *files["variance"], "--bound-z", *files["bound_z"], "--z", *files["z"])
-    call("merge", *common, "--pilot", folder / "pilot.json", *stages, "--out", folder / "log_z.json")
+    call(normalise_merge, *common, "--pilot", folder / PILOT, *stages, "--out", folder / "log_z.json")
     return folder / "log_z.json"
 
 
@@ -70,7 +82,8 @@ def test_pilot_chunks_and_merge_give_the_record_that_others_rely_on(model, tmp_p
 def test_one_target_job_without_tolerance_gives_the_same_bytes_as_many_jobs(model, tmp_path):
     many = jobs(model, tmp_path / "jobs")
     one = tmp_path / "one.json"
-    call("target", "--config", json.dumps(CONFIG), "--model", model, "--folder", tmp_path / "chunks", "--out", one)
+    words = ("--config", json.dumps(CONFIG), "--model", model, "--data", "--folder", tmp_path / "chunks", "--out", one)
+    call(normalise_target, *words)
     assert one.read_bytes() == many.read_bytes()
 
 
@@ -87,14 +100,14 @@ def test_a_chunk_job_needs_no_sample_counts(model, tmp_path):
     reads = {key: CONFIG["normaliser"][key] for key in ("proposal", "pilot_samples", "chunk_samples")}
     text = json.dumps(CONFIG | {"normaliser": reads})
     common = ("--config", text, "--model", model, "--proposal", tmp_path / "proposal.h5")
-    call("pilot", *common, "--out", tmp_path / "pilot.json")
-    call("chunk", *common, "--stage", "z", "--chunk", "0001", "--out", tmp_path / "c.json")
+    call(normalise_pilot, *common, "--out", tmp_path / "pilot.json")
+    call(normalise_chunk, *common, "--stage", "z", "--chunk", "0001", "--out", tmp_path / "c.json")
     assert json.loads((tmp_path / "c.json").read_text())["chunk"] == 1
 
 
 def test_a_run_by_hand_leaves_log_z_where_the_model_finds_it(model, caplog):
     caplog.set_level("INFO")
-    call("run", "--model", model, "--samples", "4e3", "--chunk-samples", "1e3")
+    call(normalise, "--model", model, "--samples", "4e3", "--chunk-samples", "1e3")
     assert load_model(model).log_z == json.loads(model.with_name("log_z.json").read_text())["log_z"]
     assert re.search(r"samples, [0-9.e+]+/s, 0:00:00 left", caplog.text)
 
@@ -103,7 +116,7 @@ def test_a_normalised_model_is_refused_with_a_sentence(tmp_path):
     path = tmp_path / "model.h5"
     write_model(path, Fit(GaussianModel.fit(random_kef(m=50).z)), {})
     done = subprocess.run(
-        [sys.executable, "-m", "dkef.stages.normalise", "run", "--model", str(path)],
+        [sys.executable, "-m", "dkef", "normalise", "--model", str(path)],
         capture_output=True,
         text=True,
         check=False,
@@ -113,18 +126,10 @@ def test_a_normalised_model_is_refused_with_a_sentence(tmp_path):
     assert "GaussianModel, which needs no log Z" in done.stderr
 
 
-@pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("chunk", "--help")])
-def test_help_is_there(words, capsys):
-    with pytest.raises(SystemExit) as stop:
-        normalise.parser().parse_args(words)
-    assert stop.value.code == 0
-    assert "--model" in capsys.readouterr().out or words == ("--help",)
-
-
 @pytest.mark.parametrize("text", ["0", "1.5", "-1000"])
 def test_sample_counts_must_be_whole_numbers(text, capsys):
     with pytest.raises(SystemExit):
-        normalise.parser().parse_args(["run", "--model", "m.h5", "--samples", text])
+        normalise.main(["--model", "m.h5", "--samples", text])
     assert "whole number" in capsys.readouterr().err
 
 
@@ -141,10 +146,10 @@ def test_planning_needs_no_compiler():
 @pytest.mark.slow
 def test_a_run_killed_by_the_system_ends_as_if_nothing_had_happened(model, tmp_path):
     words = ["--samples", "4e6", "--chunk-samples", "5e5", "--pilot-samples", "1e5", "--bound-samples", "5e5"]
-    command = [sys.executable, "-m", "dkef.stages.normalise", "run", "--model", str(model), *words]
+    command = [sys.executable, "-m", "dkef", "normalise", "--model", str(model), *words]
     process = subprocess.Popen([*command, "--folder", str(tmp_path / "killed"), "--out", str(tmp_path / "killed.json")])
     deadline = time.monotonic() + 120
-    while not (tmp_path / "killed" / "z_00001.json").exists():
+    while not (tmp_path / "killed" / chunk_name("z", 1)).exists():
         assert time.monotonic() < deadline
         assert process.poll() is None, "the run ended before it could be killed"
         time.sleep(0.01)

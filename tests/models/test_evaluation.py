@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dkef.core.errors import DkefError
-from dkef.models.evaluation import read_evaluation
-from dkef.stages.evaluate import write_evaluation
+from dkef.models.evaluation import read_evaluation, write_evaluation
 
 ARRAYS = {"log_density": np.arange(4.0), "score": np.arange(8.0).reshape(4, 2), "curvature": -np.ones((4, 2))}
 RECORD = {"status": "ok", "normalised": False, "log_z_status": "ok", "config_digest": "abc"}

@@ -32,7 +32,7 @@ class Watched:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with splits, for which `train.main()` trains the watched model."""
     write_splits(tmp_path / "seed0.h5", made_up(), {"config": {"seed": 0}})
-    spec = {"_target_": "tests.test_train.Watched"}
+    spec = {"_target_": "tests.stages.test_train.Watched"}
     config = json.dumps({"dataset": "ring", "model": "a", "of": "watched", "seed": 0, "threads": 1, "spec": spec})
     files = ("--data", str(tmp_path / "seed0.h5"), "--out", str(tmp_path / "cell/model.h5"))
     arguments = ("train", "--config", config, *files, "--trace", str(tmp_path / "cell/trace.csv"))
@@ -50,7 +50,7 @@ def test_a_checkpoint_has_another_name_after_an_edit_of_the_code(place: Path, mo
     monkeypatch.setattr(train, "sources_digest", lambda *modules: asked.append(modules) or "an edit")
     train.main()
     assert PLACES[0] == PLACES[1] != PLACES[2]
-    assert asked == [("dkef.stages.train", "tests.test_train")]  # somebody's own model counts too
+    assert asked == [("dkef.stages.train", "tests.stages.test_train")]  # somebody's own model counts too
 
 
 def test_what_killed_runs_left_is_named_and_removed(place: Path, caplog: pytest.LogCaptureFixture) -> None:

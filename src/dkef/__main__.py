@@ -1,0 +1,46 @@
+"""`python -m dkef STAGE ...` runs one stage of the workflow; `python -m dkef --help` lists them.
+
+A stage's module is imported when it is asked for, so that nothing waits for libraries that it does not need.
+"""
+
+import ast
+import difflib
+import importlib
+import sys
+from pathlib import Path
+
+from dkef.core.errors import DkefError, run_stage
+
+STAGES = Path(__file__).with_name("stages")
+
+
+def stages() -> dict[str, str]:
+    """What every stage does, by its name; read, not imported."""
+    files = sorted(path for path in STAGES.glob("*.py") if path.stem != "__init__")
+    return {path.stem: _summary(path) for path in files}
+
+
+def _summary(path: Path) -> str:
+    lines = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()
+    return lines[0] if lines else ""
+
+
+def main() -> None:
+    words = sys.argv[1:]
+    if not words or words[0] in ("-h", "--help"):
+        rows = [f"  {name:<18}{summary}" for name, summary in stages().items()]
+        print(
+            "usage: python -m dkef STAGE ...\n", *rows, "\npython -m dkef STAGE --help shows what it takes.", sep="\n"
+        )
+        return
+    name, *rest = words
+    if name not in stages():
+        close = difflib.get_close_matches(name, stages(), n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise DkefError(f"stage {name!r} is unknown; {hint}known are {', '.join(stages())}")
+    sys.argv = [f"python -m dkef {name}", *rest]
+    importlib.import_module(f"dkef.stages.{name}").main()
+
+
+if __name__ == "__main__":
+    run_stage(main)

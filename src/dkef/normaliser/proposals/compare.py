@@ -1,0 +1,82 @@
+"""log Z of one model by every proposal, over a range of sample counts.
+
+Every estimate has random numbers of its own, so that those of one proposal show how estimates of that size scatter.
+Beside what an estimate knows of itself, its status says whether another one found mass that it has missed. What is
+finished is kept in a folder and not done again.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dkef.config.normaliser import Normaliser
+from dkef.config.settings import Proposals
+from dkef.data.splits import Splits
+from dkef.models.kef.density import blocks
+from dkef.models.kef.parameters import KefParameters
+from dkef.normaliser.chunks import ChunkRun
+from dkef.normaliser.estimate import missed_mass
+from dkef.normaliser.proposals.store import kept_proposal
+
+log = logging.getLogger("dkef.normaliser.proposals")
+
+PILOT_SHARE = 10  # of the samples, for each pilot run; each run behind the bound has as many as log Z, up to a limit
+MOST_PILOT, MOST_BOUND, LEAST = 1_000_000, 50_000_000, 200
+CHUNK = 50_000_000
+
+
+def estimates(
+    parameters: KefParameters, splits: Splits, grid: Proposals, settings: Normaliser, name: tuple[str | int, ...],
+    folder: Path, threads: int,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """A row for every proposal and number of samples."""
+    log_p = np.mean(np.concatenate([parameters.log_density(rows) for rows in blocks(splits.test, 1000)]))
+    proposal = None
+    for kind in ("q0", "mixture", "annealed"):  # the last starts from the one before
+        file = folder / f"{kind}.h5"
+        proposal = kept_proposal(file, kind, parameters, splits.train, settings, name, log.info, proposal)
+        for samples in getattr(grid, kind):
+            run = ChunkRun(parameters, _sized(settings, kind, samples), (*name, kind, samples), threads, log, proposal)
+            record = run.in_folder(folder / kind / str(samples))
+            log.info("%s, %.3g samples: log Z %.4f, %s", kind, samples, record["log_z"], record["status"])
+            yield {
+                "proposal": kind,
+                "samples": record["samples"],
+                "evaluations": run.weights.cost * record["samples"],
+                "log_z": record["log_z"],
+                "stderr": record["log_z_stderr"],
+                "bias_bound": record["log_z_bias_bound"],
+                "effective_samples": record["effective_sample_size"],
+                "tail_index": record["tail_index"],
+                "halves_apart": abs(record["log_z_halves"][0] - record["log_z_halves"][1]),
+                "log_likelihood": log_p - record["log_z"],
+                "status": record["status"],
+            }
+
+
+def status_among(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    """The status of an estimate, given all others of the same Z; of those that refute it a sound one is named first."""
+    status: str = row["status"]
+    refutations = []
+    for other in rows:
+        sound = other["status"] == "ok"
+        gap = missed_mass(row["log_z"], row["stderr"], other["log_z"], other["stderr"], sound)
+        if gap is not None:
+            found = f"{other['samples']:.3g} samples of {other['proposal']} find {gap:.2g} nats more"
+            refutations.append((sound, gap, found))
+    if not refutations:
+        return status
+    *_, found = max(refutations)
+    return f"untrusted: {found}" if status == "ok" else f"{status}; {found}"
+
+
+def _sized(settings: Normaliser, kind: str, samples: int) -> Normaliser:
+    """Settings of one estimate: pilot and bound in proportion to the samples."""
+    return Normaliser(
+        proposal=kind, samples=samples, bound_samples=min(samples, MOST_BOUND),
+        pilot_samples=min(max(samples // PILOT_SHARE, LEAST), MOST_PILOT), chunk_samples=min(samples, CHUNK),
+        percentile=settings.percentile, cover=settings.cover, annealing=settings.annealing,
+    )  # fmt: skip

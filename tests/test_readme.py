@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -30,3 +31,17 @@ def test_every_make_target_it_names_exists():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE))
     assert {"smoke", "test", "reproduce"} <= named <= targets
+
+
+def test_the_table_of_log_z_is_what_the_published_runs_say():
+    rows = re.findall(
+        r"^\| (RedWine|Parkinsons|MiniBooNE)[^|]*?(\d?) \| ([\d.]+) \| ([\d.]+) \|$", README, re.MULTILINE
+    )
+    assert len(rows) == 5
+    files = {"RedWine": "redwine", "Parkinsons": "parkinsons", "MiniBooNE": "miniboone_part"}
+    for title, seed, *shown in rows:
+        runs = pd.read_csv(ROOT / "results" / "published" / "normalisers" / f"{files[title]}.csv")
+        runs = runs[runs["seed"] == int(seed or 0)]
+        chains = runs[runs["proposal"] == "annealed"].sort_values("samples")["log_z"].iloc[-1]
+        q0 = runs[runs["proposal"] == "q0"].set_index("samples")["log_z"]
+        assert [f"{chains - q0[samples]:.1f}" for samples in (10**6, 10**8)] == shown, title

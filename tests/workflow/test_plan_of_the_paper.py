@@ -53,11 +53,11 @@ def test_the_dry_run_of_the_paper_plans_every_cell_of_the_grid(dry_run):
         settings = plan.cell(dataset, model).normaliser
         chunks += math.ceil(settings.samples / settings.chunk_samples)
         chunks += 2 * math.ceil(settings.bound_samples / settings.chunk_samples)
-    # Figure 1: 2 models x 1 seed; 7 sets x 12 models and 10 mixtures x 5 seeds; 5 sets x 9 models x 15 seeds.
-    cells = 2 + (7 * 12 + 10) * 5 + 5 * 9 * 15
+    # Figure 1: 2 models x 10 seeds; 7 sets x 13 models and 10 mixtures x 5 seeds; 5 sets x 9 models x 15 seeds.
+    cells = 2 * 10 + (7 * 13 + 10) * 5 + 5 * 9 * 15
     assert len(plan.cells) == cells
     assert planned["train"] == planned["evaluate"] == planned["compare"] == cells
-    assert planned["preprocess"] == 1 + 7 * 5 + 5 * 15
+    assert planned["preprocess"] == 10 + 7 * 5 + 5 * 15
     assert planned["normalise_merge"] == planned["normalise_pilot"] == len(unnormalised)
     assert planned["normalise_chunk"] == chunks
     assert planned["render"] == 6

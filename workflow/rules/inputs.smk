@@ -173,6 +173,10 @@ def figure_modules(wildcards):
     return [find_figure(wildcards.figure).module]
 
 
+FIDELITY = [
+    f"config/fidelity/{choice}.yaml"
+    for choice in ("paper", "code", "recommended", "recommended_synthetic")
+]
 PAGES = ("summary", "claims", "published", "cards", "deviations", "provenance")
 
 
@@ -185,7 +189,7 @@ def page_inputs(wildcards):
         "cards": {"splits": splits_of_seed_0()},
         "deviations": {
             "tables": "workflow/report/deviations.csv",
-            "fidelity": ["config/fidelity/paper.yaml", "config/fidelity/code.yaml"],
+            "fidelity": FIDELITY,
         },
         "provenance": {"models": cell_paths("model.h5")},
     }[wildcards.page]

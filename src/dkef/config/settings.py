@@ -19,7 +19,6 @@ class Protocol:
     kef_learning_rate: float
     kef_noise_std: float
     kef_lambda_init: float
-    kef_phase2_stopping: str  # what fidelity=paper takes
     baseline_width: int
 
     def __post_init__(self) -> None:
@@ -28,7 +27,6 @@ class Protocol:
         for key in ("kef_learning_rate", "kef_lambda_init"):
             require(getattr(self, key) > 0, f"protocol.{key}", getattr(self, key), "> 0")
         require(self.kef_noise_std >= 0, "protocol.kef_noise_std", self.kef_noise_std, ">= 0")
-        one_of("protocol.kef_phase2_stopping", self.kef_phase2_stopping, *PHASE2_ENDS)
 
 
 @dataclass(frozen=True)
@@ -40,8 +38,12 @@ class Fidelity:
     whiten_on: str  # train | all
     rotate_synthetic: bool  # Funnel, Banana, Square and Cosine by the angles in their YAML
     mixture_clusters: int
+    hepmass_features: str  # maf | listed
+    hepmass_split: str  # source (MAF's test file) | rows (a full shuffle)
     # deep kernel exponential family
     width_parametrisation: str  # squared: exp(-|.|^2 / (2 sigma^2)); plain: exp(-|.|^2 / (2 tau))
+    benchmark_kernel_scales: list[float]  # sigma or tau at the start, where there are three kernels
+    synthetic_kernel_scale: float  # the same of the one kernel of DKEF-G
     top_activation: str  # softplus | linear
     kernel_weight_decay: float
     validation_fit_rows: int  # training rows behind the alpha of the early-stopping loss; 0 means all
@@ -58,6 +60,8 @@ class Fidelity:
 
     def __post_init__(self) -> None:
         one_of("fidelity.whiten_on", self.whiten_on, "train", "all")
+        one_of("fidelity.hepmass_features", self.hepmass_features, "maf", "listed")
+        one_of("fidelity.hepmass_split", self.hepmass_split, "source", "rows", "distinct_rows")
         one_of("fidelity.width_parametrisation", self.width_parametrisation, "squared", "plain")
         one_of("fidelity.top_activation", self.top_activation, "softplus", "linear")
         one_of("fidelity.phase2_parameters", self.phase2_parameters, "lambda", "lambda_and_q0")

@@ -130,7 +130,7 @@ def levels_with_mass(log_density: LogDensity, d: int, truth: Distribution | None
     """Levels worth integrating over, log of the mass that a coarse look gives the others, and the points of that look.
 
     Modes far away need not be connected with the box by mass, so all shells are looked at. A mode is missed only if it
-    is narrower than half a panel: 0.5 in the box, 2^level / 2 in a shell.
+    is narrower than half a panel: in the plane 0.5 in the box and 2^level / 2 in a shell, on the line an eighth of it.
     """
     densities = [log_density] if truth is None else [log_density, truth.log_density]
     masses, points = [], 0
@@ -140,8 +140,7 @@ def levels_with_mass(log_density: LogDensity, d: int, truth: Distribution | None
             masses.append([_log_sum(_in_blocks(density, nodes.x) + nodes.log_w) for density in densities])
         points += len(nodes.x)
     found = np.array(masses)  # [levels, densities]
-    share = found - logsumexp(found, axis=0)
-    kept = (share > NEGLIGIBLE).any(axis=1)
+    kept = (found > logsumexp(found, axis=0) + NEGLIGIBLE).any(axis=1)
     kept[0] = True
     left_out = found[~kept, 0]
     return [int(level) for level in np.flatnonzero(kept)], _log_sum(left_out), points

@@ -13,16 +13,10 @@ from scipy.integrate import quad
 from dkef.core.arrays import Array
 from dkef.core.errors import ConfigError, DkefError
 from dkef.core.streams import rng_for
-from dkef.models.kcef.conditional import (
-    FoldSolver,
-    Hyper,
-    Rows,
-    Search,
-    cross_validated_score,
-    derivatives,
-    fit_beta,
-)
+from dkef.models.kcef.conditional import Hyper, Rows, derivatives, fit_beta
+from dkef.models.kcef.cross_validation import FoldSolver, cross_validated_score
 from dkef.models.kcef.density import Conditional, KcefModel
+from dkef.models.kcef.search import Search
 from dkef.models.kcef.spec import Kcef
 from dkef.models.protocol import Fit, Workbench
 from dkef.models.storage import load_model, write_model
@@ -107,17 +101,25 @@ def test_the_fit_equals_a_dense_minimisation_over_the_whole_span_on_30_points() 
         assert weights[i] @ w2[i] == pytest.approx(f2, rel=1e-6, abs=1e-6)
 
 
+@pytest.fixture(params=[7, 64])
+def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows worked on at once: a few tiles, the last one smaller, or all in one."""
+    monkeypatch.setattr("dkef.models.kcef.cross_validation.TILE", request.param)
+
+
+@pytest.mark.usefixtures("tile")
 def test_one_inverse_solves_every_fold_exactly() -> None:
     rng = rng_for("test", "folds")
     A = np.cov(rng.normal(size=(12, 40))) + np.eye(12)
     rhs = rng.normal(size=(12, 4))
-    solved = FoldSolver(A, folds=4).solve(rhs)
+    solved = FoldSolver(A.copy(), folds=4).solve(rhs)
     for v in range(4):
         kept = np.setdiff1d(np.arange(12), np.arange(3 * v, 3 * v + 3))
         np.testing.assert_allclose(solved[kept, v], np.linalg.solve(A[np.ix_(kept, kept)], rhs[kept, v]), rtol=1e-11)
         assert not solved[3 * v : 3 * v + 3, v].any()
 
 
+@pytest.mark.usefixtures("tile")
 def test_the_cross_validated_score_equals_refitting_without_each_fold_by_dense_loops() -> None:
     x = curve(30)
     u, y = x[:, :1], x[:, 1]
@@ -133,6 +135,7 @@ def test_the_cross_validated_score_equals_refitting_without_each_fold_by_dense_l
     assert value == pytest.approx(np.mean(losses), rel=1e-6)
 
 
+@pytest.mark.usefixtures("tile")
 def test_the_gradient_of_the_cross_validated_score_equals_central_differences() -> None:
     x = curve(40)
     rows = Rows.of(x[:, :2], x[:, 2], STD)
@@ -204,6 +207,12 @@ def test_joint_score_and_curvature_equal_differences_of_the_log_density(model: K
         # fourth-order stencils: truncation ~ h^4 = 1e-12; rounding 1e-13 / h and 1e-13 / h^2
         np.testing.assert_allclose(at.score[:, d], first, rtol=1e-8, atol=1e-8)
         np.testing.assert_allclose(at.curvature[:, d], second, rtol=1e-5, atol=1e-5)
+
+
+def test_the_log_density_of_points_that_share_coordinates_is_that_of_each_alone(model: KcefModel) -> None:
+    x = np.array([[a, b, c] for c in (0.1, -1.0) for a in (0.3, -0.9) for b in (1.2, 0.0, 1.2)])
+    alone = [model.evaluate(row[None]).log_density[0] for row in x]
+    np.testing.assert_allclose(model.log_density(x, batch=5), alone, rtol=1e-12)
 
 
 def test_samples_follow_the_conditional_distribution_function() -> None:

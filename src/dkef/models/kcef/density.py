@@ -150,13 +150,18 @@ class Conditional:
             d_uu=d_uu,
         )
 
-    def log_p(self, u: Array, y: Array, grid_features: Array) -> Array:
-        """The value alone; [n]."""
-        weights = self.weights(u)
-        log_joint = weights @ grid_features.T + self.log_q0(self.grid)
-        log_z = logsumexp(log_joint, axis=1) + math.log(self.step)
-        value: Array = (weights * self.features(y)[0]).sum(axis=1) + self.log_q0(y) - log_z
-        return value
+    def log_p(self, u: Array, y: Array, grid_features: Array, batch: int = 1000) -> Array:
+        """The value alone; [n]. log Z is computed once for rows with the same u: on a grid, or where p is 0."""
+        distinct, row_of = np.unique(u, axis=0, return_inverse=True) if u.shape[1] else (u[:1], np.zeros(len(u), int))
+        log_z, value = np.empty(len(distinct)), np.empty(len(u))
+        for start in range(0, len(distinct), batch):
+            rows = slice(start, start + batch)
+            log_joint = self.weights(distinct[rows]) @ grid_features.T + self.log_q0(self.grid)
+            log_z[rows] = logsumexp(log_joint, axis=1) + math.log(self.step)
+        for start in range(0, len(u), batch):
+            rows = slice(start, start + batch)
+            value[rows] = np.einsum("nb,nb->n", self.weights(u[rows]), self.features(y[rows])[0])
+        return value + self.log_q0(y) - log_z[row_of]
 
     def sample(self, u: Array, grid_features: Array, rng: np.random.Generator) -> Array:
         """One y for each row of u [n, p], by inverting the CDF of the density interpolated linearly on the grid."""
@@ -203,9 +208,7 @@ class KcefModel(DensityModel):
         log_p = np.zeros(len(x))
         for i, conditional in enumerate(self.conditionals):
             grid_features = conditional.features(conditional.grid)[0]
-            for start in range(0, len(x), batch):
-                rows = slice(start, start + batch)
-                log_p[rows] += conditional.log_p(x[rows, :i], x[rows, i], grid_features)
+            log_p += conditional.log_p(x[:, :i], x[:, i], grid_features, batch)
         return log_p
 
     def log_z_error(self, x: Array) -> Array:

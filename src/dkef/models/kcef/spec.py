@@ -17,7 +17,7 @@ class Kcef:
     lambda_init: float = 1e-4
     folds: int = 10  # contiguous and of equal size
     penalty: float = 0.1  # times g_x^2 + g_y^2 + lambda^2, added to the held-out score
-    scale: str = "plain"  # plain | log: what L-BFGS-B moves, see dkef.models.kcef.conditional.Search
+    scale: str = "plain"  # plain | log: what L-BFGS-B moves, see dkef.models.kcef.search.Search
     g_lower: float = 1e-10
     lambda_lower: float = (
         1e-6  # below, f is free to run away where there are no rows, and the held-out score cannot see it

@@ -45,10 +45,11 @@ soak: MINUTES ?= 60
 soak: $(READY)  ## memory and rate of the normaliser and of training, an hour each or MINUTES=5
 	$(RUN) python -m tests.soak --minutes $(MINUTES)
 
-lint: $(READY)  ## ruff, mypy, snakefmt, snakemake --lint
+lint: $(READY)  ## ruff, mypy, import-linter, snakefmt, snakemake --lint
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
+	$(RUN) lint-imports
 	$(RUN) snakefmt --check Snakefile workflow
 	$(RUN) snakemake --lint --config experiment=smoke
 

@@ -67,4 +67,4 @@ lock: $(READY)  ## write requirements.lock anew from pyproject.toml (needs pip-t
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 
 clean:  ## remove what was produced, keep the environment and downloads
-	rm -rf .snakemake data/processed $(filter-out results/README.md results/published,$(wildcard results/*)) $(wildcard figures/*/)
+	rm -rf .snakemake data/processed $(filter-out %/README.md %/published,$(wildcard results/* figures/*))

@@ -61,7 +61,7 @@ class Run:
 
     def jobs(self) -> list[int]:
         """Processes that run a stage."""
-        return [pid for pid, line in self.processes().items() if re.match(r"\S*python\S* -m dkef\.", line)]
+        return [pid for pid, line in self.processes().items() if re.match(r"\S*python\S* -m dkef ", line)]
 
     def wait(self) -> int:
         try:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dkef.normaliser.files import chunk_name
 from tests.faults.playground import FIGURES, INSIDE, TARGETS, Finished, Playground, Run
 from tests.workflow.project import ROOT
 
@@ -34,9 +35,10 @@ BATCHES = (
     {f"{DKEF}/normalise/proposal.h5": "proposal"},
     *({f"results/faults/{name}.csv": f"{name} of the experiment"} for name in ("metrics", "summary")),
 )
-# `normaliser=target` keeps these for itself, in a folder that Snakemake knows nothing of.
+# `normaliser=target` keeps these for itself, in a folder that Snakemake knows nothing of: the first look at a proposal,
+# the fit of another, and a chunk of whichever was chosen, on which processors may differ.
 CHEAPEST = f"{CELL}/dkef_target/seed0"
-KEPT = tuple(f"{CHEAPEST}/normalise/{name}" for name in ("q0/choice.json", "q0/z_00000.json", "mixture/proposal.h5"))
+KEPT = ("q0/choice.json", f"*/{chunk_name('z', 0)}", "mixture/proposal.h5")
 
 
 @contextmanager
@@ -129,10 +131,17 @@ def damaged_files(ground: Playground, reference: Playground, batch: int, way: st
     return wrong + ground.problems(reference)
 
 
+def kept_parts(ground: Playground) -> list[str]:
+    """The one file for each of KEPT that a run has left."""
+    found = [sorted((ground.folder / CHEAPEST / "normalise").glob(pattern)) for pattern in KEPT]
+    assert [len(files) for files in found] == [1] * len(KEPT), f"of {KEPT} there are {found}"
+    return [str(file.relative_to(ground.folder)) for (file,) in found]
+
+
 def damaged_parts(ground: Playground, reference: Playground, way: str, rng: random.Random) -> list[str]:
     """A run of `target` is begun again over parts of which one is damaged: it names it; deleted, it is made again."""
     wrong = []
-    for part in KEPT:
+    for part in kept_parts(ground):
         ground.damage(part, way, rng)
         (ground.folder / CHEAPEST / "log_z.json").unlink()
         run = ground.start(f"{CHEAPEST}/log_z.json")

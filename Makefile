@@ -7,7 +7,7 @@ RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
 SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --workflow-profile workflow/profiles/default
 
 .DEFAULT_GOAL := help
-.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak lint reproduce tables bench lock clean
+.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak lint plan reproduce tables bench lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -52,6 +52,10 @@ lint: $(READY)  ## ruff, mypy, import-linter, snakefmt, snakemake --lint
 	$(RUN) lint-imports
 	$(RUN) snakefmt --check Snakefile workflow
 	$(RUN) snakemake --lint --config experiment=smoke
+
+plan: EXPERIMENT ?= paper
+plan: $(READY)  ## jobs that are left of EXPERIMENT=paper, core-hours by stage and dataset, wall time at CORES=2
+	$(RUN) python -m dkef.stages.plan --experiment $(EXPERIMENT) --cores $(CORES)
 
 reproduce: $(READY)  ## the full paper; days on a workstation, hours on a cluster
 	$(SNAKEMAKE) --config experiment=paper

@@ -1,15 +1,18 @@
 """What jobs asked for against what they took, from the benchmark files of runs under --benchmark-extended.
 
-`python -m tests.workflow.demands FOLDER ...` prints the highest peak of every rule in some projects' folders.
+`python -m tests.workflow.demands FOLDER ...` prints the highest peak of every rule in some projects' folders, and with
+`--rates` before them what jobs took by rule, dataset and model, for `make plan`.
 """
 
 import csv
 import json
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from dkef.results.cost import COLUMNS as RATE_COLUMNS
+from dkef.results.cost import memory_requests
 
 HEAD_ROOM = 1.25  # of memory; Snakemake looks every half second, so a short peak may stand higher than what it saw
 COLUMNS = ("rule", "max_rss_mb", "seconds", "job")
@@ -48,18 +51,43 @@ def peaks(projects: Iterable[Path]) -> list[dict[str, Any]]:
     return [found[rule] for rule in sorted(found.keys() & requests().keys())]
 
 
+def rates(projects: Iterable[Path]) -> list[dict[str, Any]]:
+    """A row for each rule, dataset and model: the mean of its jobs.
+
+    In seconds by the clock, which are core-seconds for jobs of one thread on a quiet machine: of processor time
+    Snakemake misses what comes after its last look, up to half a minute.
+    """
+    found: dict[tuple[str, ...], list[float]] = {}
+    for project in projects:
+        for job in measured(project):
+            names = job["wildcards"] or {}
+            stage = job["rule_name"]
+            if stage == "normalise":
+                stage = "merge" if any("/normalise/z/" in path for path in job["input_size_mb"]) else "target"
+            key = (stage, names.get("dataset", ""), names.get("model", ""))
+            found.setdefault(key, []).append(job["s"])
+    return [
+        dict(zip(RATE_COLUMNS, (*key, "", round(sum(s) / len(s), 2), "benchmark files"), strict=True))
+        for key, s in sorted(found.items())
+    ]
+
+
 def requests() -> dict[str, int]:
     """MB that each rule of the workflow asks for at first."""
-    texts = "\n".join(path.read_text() for path in sorted(RULES.glob("*.smk")))
-    parts = re.split(r"^rule (\w+):$", texts, flags=re.MULTILINE)[1:]
-    found = {
-        rule: re.search(r"mem_mb=growing\((\d+)\)", body) for rule, body in zip(parts[::2], parts[1::2], strict=True)
-    }
-    return {rule: int(match[1]) for rule, match in found.items() if match}
+    return memory_requests(RULES)
+
+
+def main(arguments: list[str]) -> None:
+    wanted = "--rates" in arguments
+    folders = [Path(argument) for argument in arguments if argument != "--rates"]
+    writer = csv.DictWriter(sys.stdout, RATE_COLUMNS if wanted else COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    if wanted:
+        writer.writerows(rates(folders))
+        return
+    for row in peaks(folders):
+        writer.writerow(row | {"max_rss_mb": round(row["max_rss_mb"]), "seconds": round(row["seconds"])})
 
 
 if __name__ == "__main__":
-    writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for row in peaks(map(Path, sys.argv[1:])):
-        writer.writerow(row | {"max_rss_mb": round(row["max_rss_mb"]), "seconds": round(row["seconds"])})
+    main(sys.argv[1:])

@@ -4,10 +4,14 @@ import json
 import math
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
+from dkef.config.jobs import Wanted, pending_jobs
 from dkef.config.plan import Plan
+from dkef.report.figures.catalogue import find
+from dkef.stages.pages import PAGES
 from tests.workflow.project import ROOT, Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("paper")]
@@ -80,3 +84,19 @@ def test_a_mistake_on_the_command_line_stops_before_any_job(bare, arguments, mes
     assert message in done.stderr
     assert "rule " not in done.stdout + done.stderr
     assert not (bare.folder / "results").exists()
+
+
+def test_make_plan_counts_the_jobs_of_the_dry_run(dry_run, bare):
+    planned, _, _ = dry_run
+    plan = Plan("paper")
+    figures = {name: find(name).needs for name in plan.experiment.figures}
+    counts = Counter(job.stage for job in pending_jobs(plan, Wanted(figures, PAGES), bare.folder))
+    assert dict(counts) == planned
+
+
+def test_make_plan_answers_an_unknown_experiment_with_a_sentence():
+    command = [sys.executable, "-m", "dkef.stages.plan", "--experiment", "papr"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "experiment 'papr' is unknown" in done.stderr
+    assert "Traceback" not in done.stderr

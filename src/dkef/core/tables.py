@@ -4,12 +4,13 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from dkef.core.errors import DkefError, one_line
 from dkef.core.files import AGAIN, require_noted, write_noted
+
+if TYPE_CHECKING:  # a third of a second, and most jobs only write
+    import pandas as pd
 
 
 def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
@@ -21,8 +22,10 @@ def write_table(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, 
     write_noted(path, text.getvalue())
 
 
-def read_table(path: Path, columns: Sequence[str], numbers: Sequence[str] = ()) -> pd.DataFrame:
+def read_table(path: Path, columns: Sequence[str], numbers: Sequence[str] = ()) -> "pd.DataFrame":
     """Read a table that must have exactly these columns, as text except for `numbers`."""
+    import pandas as pd
+
     require_noted(path)
     try:
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -41,11 +44,13 @@ def read_table(path: Path, columns: Sequence[str], numbers: Sequence[str] = ()) 
 
 def concatenate(
     paths: Iterable[Path], columns: Sequence[str], keys: Mapping[str, Callable[[str], Any]]
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """All rows of some tables as the texts they are, ordered by keys: columns, and how to order their texts.
 
     The order does not depend on that of the paths, and two rows with the same keys are refused.
     """
+    import pandas as pd
+
     table = pd.concat([read_table(path, columns) for path in paths], ignore_index=True)
     try:
         order = pd.DataFrame({name: table[name].map(value) for name, value in keys.items()})

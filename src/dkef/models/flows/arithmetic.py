@@ -106,7 +106,7 @@ class TensorFlowArithmetic:
     """Tensors, with TensorFlow's gradients."""
 
     def __init__(self) -> None:
-        import tensorflow as tf  # 5 seconds, and evaluation does without
+        from dkef.core.tensorflow import tf  # 5 seconds, and evaluation does without
 
         self.exp = tf.exp
         self.tanh = tf.tanh

@@ -59,7 +59,7 @@ class Compiled:
 
 def compile_flow(spec: Flow, shape: FlowShape, layout: Layout, free: Array, jit: bool) -> Compiled:
     """Trace, and with `jit` compile, the steps of one flow; `free` [P] is 0 where masks forbid a weight."""
-    import tensorflow as tf
+    from dkef.core.tensorflow import tf
 
     density = TrainedDensity(tf, shape, layout)
 

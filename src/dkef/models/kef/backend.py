@@ -62,7 +62,7 @@ NUMPY = Backend(
 @functools.cache
 def tensorflow_backend() -> Backend:
     """The same functions on tensors."""
-    import tensorflow as tf
+    from dkef.core.tensorflow import tf
 
     return Backend(
         exp=tf.exp,

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from dkef.core.arrays import Array
+from dkef.core.tensorflow import tf
 from dkef.models.kef.backend import Tensor
 from dkef.models.kef.base_measure import base_jet
 from dkef.models.kef.density import density_jet, f_jet, inducing_features, kernel_jets, log_density_jet

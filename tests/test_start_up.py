@@ -1,0 +1,38 @@
+"""What a job loads before it works, asked in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parents[1] / "src" / "dkef"
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level packages that a process has loaded after some code."""
+    code += "\nimport sys\nprint(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("stage", ["preprocess", "evaluate", "grid", "compare", "train", "plan"])
+def test_stages_load_tensorflow_and_numba_only_where_they_use_them(stage: str) -> None:
+    assert not loaded(f"import dkef.stages.{stage}") & {"tensorflow", "numba", "sklearn", "matplotlib"}
+
+
+def test_comparing_loads_no_pandas() -> None:
+    assert "pandas" not in loaded("import dkef.stages.compare")
+
+
+def test_tensorflow_comes_without_keras_and_leaves_it_to_who_asks() -> None:
+    code = "import os\nfrom dkef.core.tensorflow import tf\n"
+    assert not loaded(code) & {"keras", "sklearn", "matplotlib"}
+    assert "keras" in loaded(code + "tf.keras.layers.Dense(1)\n")
+    assert "keras" in loaded(code + "assert 'TF_USE_LEGACY_KERAS' not in os.environ\nimport keras\n")
+
+
+def test_one_module_imports_tensorflow() -> None:
+    """Or the first that does would bring Keras with it."""
+    found = [path for path in SOURCES.rglob("*.py") if "import tensorflow" in path.read_text(encoding="utf-8")]
+    assert found == [SOURCES / "core" / "tensorflow.py"]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import gennorm, kstest
 
+from dkef.core.compiled import njit
 from dkef.core.streams import rng_for
 from dkef.models.kef.parameters import BaseMeasure
 from dkef.normaliser.sampling import Stream, philox, proposal, tail_probabilities, tail_quantile, transform
-from dkef.normaliser.simd.compiled import njit
 from dkef.normaliser.simd.vector import BLOCK
 from dkef.normaliser.weights import STAGES, Q0Weights
 from tests.normaliser.examples import random_kef

@@ -16,9 +16,9 @@ from numba import types
 from scipy.special import gammainccinv, gammaincinv
 
 from dkef.core.arrays import Array
+from dkef.core.compiled import intrinsic, njit
 from dkef.models.kef.parameters import BaseMeasure
 from dkef.normaliser.simd import vector as vec
-from dkef.normaliser.simd.compiled import intrinsic, njit
 from dkef.normaliser.simd.vector import BLOCK, LANES
 
 # Q is tabulated as a cubic in each of SPLIT cells per factor of two in p, from p = 1 down to 2^-BINADES. The cell is

@@ -14,12 +14,12 @@ import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dkef.core.arrays import Array
+from dkef.core.compiled import njit
 from dkef.core.errors import DkefError
 from dkef.core.streams import stream_key
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.sampling import Proposal, Stream, draw_block, proposal
-from dkef.normaliser.simd.compiled import njit
 from dkef.normaliser.simd.program import Program, evaluate_block, pack, workspace
 from dkef.normaliser.simd.vector import BLOCK
 

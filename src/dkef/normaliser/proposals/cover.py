@@ -29,8 +29,8 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv, logsumexp
 
 from dkef.core.arrays import Array
+from dkef.core.compiled import njit
 from dkef.models.kef.parameters import BaseMeasure
-from dkef.normaliser.simd.compiled import njit
 from dkef.normaliser.simd.normal_tiles import STRIP, add_normals, normal_terms
 from dkef.normaliser.simd.vector import BLOCK, PANEL
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkef.core.arrays import Array
+from dkef.core.compiled import njit
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.models.kef.parameters import BaseMeasure, KefParameters
 from dkef.normaliser.proposals.cover import Cover
-from dkef.normaliser.simd.compiled import njit
 from dkef.normaliser.simd.program import Program, evaluate_block, pack, workspace
 from dkef.normaliser.simd.vector import BLOCK
 from dkef.normaliser.weights import Weights, log_lower_bound

@@ -10,8 +10,8 @@ from typing import Any
 from numba import types
 from numba.core import cgutils
 
+from dkef.core.compiled import intrinsic
 from dkef.normaliser.simd import vector as vec
-from dkef.normaliser.simd.compiled import intrinsic
 from dkef.normaliser.simd.vector import BLOCK, DOUBLES, LANES, PANEL, VECTORS, Code
 
 PAIRS = max(1, VECTORS // 2)  # vectors of float64, each of which fills two registers

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dkef.core.arrays import Array
+from dkef.core.compiled import njit
 from dkef.models.kef.parameters import Component, KefParameters
-from dkef.normaliser.simd.compiled import njit
 from dkef.normaliser.simd.tiles import STRIP, gaussian_tile, layer_tile
 from dkef.normaliser.simd.vector import BLOCK, PANEL
 

@@ -14,8 +14,8 @@ from typing import Any
 from numba import types
 from numba.core import cgutils
 
+from dkef.core.compiled import intrinsic
 from dkef.normaliser.simd import vector as vec
-from dkef.normaliser.simd.compiled import intrinsic
 from dkef.normaliser.simd.vector import BLOCK, LANES, PANEL, VECTORS, Code
 
 STRIP = LANES * VECTORS

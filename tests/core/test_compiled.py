@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from dkef.normaliser.simd.compiled import _cache_folder
+from dkef.core.compiled import PACKAGE, _cache_folder, compiled_sources
 
 
 def test_compiled_code_is_kept_in_the_users_cache(tmp_path, monkeypatch):
@@ -27,3 +27,10 @@ def test_the_folder_belongs_to_the_very_source(tmp_path, monkeypatch):
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# edited")
     assert _cache_folder() != before
+
+
+def test_the_source_of_the_folder_is_every_module_that_compiles_something():
+    found = set(compiled_sources())
+    users = {path for path in PACKAGE.rglob("*.py") if "import njit" in path.read_text()}
+    assert users
+    assert users <= found

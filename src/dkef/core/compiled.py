@@ -1,4 +1,4 @@
-"""How the loops of the normaliser are compiled: once per machine and version of the source, for all processes."""
+"""How loops are compiled: once per machine and version of the source, for all processes."""
 
 import functools
 import hashlib
@@ -11,15 +11,24 @@ from typing import Any
 import numba
 import numba.extending
 
+PACKAGE = Path(__file__).parents[1]
+MARKS = (b"dkef.core.compiled", b"numba")  # one of them stands in every module that holds compiled code
+
+
+def compiled_sources() -> list[Path]:
+    """Modules of all folders in which something is compiled, in order."""
+    folders = {path.parent for path in PACKAGE.rglob("*.py") if any(mark in path.read_bytes() for mark in MARKS)}
+    return sorted(path for folder in folders for path in folder.glob("*.py"))
+
 
 def _cache_folder() -> Path:
     """A folder of the user's that belongs to exactly this source.
 
-    numba notices an edit of the file a function is in, but not of the files that function calls into; hence the
-    digest of the whole package in the name.
+    numba notices an edit of the file a function is in, but not of the files that function calls into or takes
+    constants from; hence the digest of their folders in the name.
     """
     sha = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).parents[1].rglob("*.py")):
+    for source in compiled_sources():
         sha.update(source.read_bytes())
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for base in (home / "dkef", Path(tempfile.gettempdir()) / f"dkef-{os.getuid()}"):

@@ -8,7 +8,8 @@ import pytest
 
 from dkef.config import code
 from dkef.config.code import sources_behind, sources_digest, target_modules
-from dkef.config.compose import compose_cell
+from dkef.config.compose import choices, compose_cell
+from dkef.report.figures.catalogue import find as find_figure
 
 
 def names(*modules):
@@ -40,6 +41,20 @@ def test_planning_an_experiment_with_every_family_imports_no_tensorflow():
     code = "import sys; from dkef.config.plan import Plan; Plan('smoke').check(); sys.exit('tensorflow' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("model", choices("model"))
+def test_training_depends_on_no_synthetic_distribution(model):
+    modules = target_modules(compose_cell((f"model={model}",)).model)
+    assert not [path for path in sources_behind("dkef.stages.train", *modules) if "synthetic" in path]
+
+
+@pytest.mark.parametrize(
+    "figure", ["gaussian_scales", "toys", "real_data", "toy_traces", "real_traces", "real_data_q0"]
+)
+def test_no_figure_depends_on_the_normaliser_or_its_settings(figure):
+    behind = [Path(path) for path in sources_behind("dkef.stages.render", find_figure(figure).module)]
+    assert not [path for path in behind if path.stem == "normaliser" or path.parent.name == "normaliser"]
 
 
 @pytest.fixture

@@ -1,11 +1,16 @@
 """What reruns when something changes: exactly what reads it."""
 
+import json
+import subprocess
+import sys
+
 import pandas as pd
 import pytest
 
 from tests.workflow.demands import measured, overdrawn
 from tests.workflow.outcome import differences, results_of
 from tests.workflow.project import Project
+from tests.workflow.sentences import KINDS, edit_all
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("contract")]
 
@@ -39,7 +44,7 @@ def test_a_comment_in_yaml_reruns_nothing(project):
 
 
 def test_a_touched_file_reruns_nothing(project):
-    for name in ("src/dkef/train.py", "src/dkef/compare.py", "config/config.yaml"):
+    for name in ("src/dkef/stages/train.py", "src/dkef/stages/compare.py", "config/config.yaml"):
         (project.folder / name).touch()
     assert project.planned() == {}
 
@@ -65,14 +70,67 @@ def test_an_evaluation_setting_reruns_evaluation_and_what_follows(project):
     assert project.planned() == {"evaluate": 4, "compare": 4} | END
 
 
-def test_an_edit_of_a_stage_s_module_reruns_that_stage_and_what_follows(project):
-    project.edit("src/dkef/compare.py", '"""', '"""Edited. ')
+# Digests of the code behind every stage and every kind of model, whether or not the experiment runs it.
+DIGESTS = """
+import json, pkgutil
+import dkef.stages
+from dkef.config.code import sources_digest
+names = [f"dkef.stages.{module.name}" for module in pkgutil.iter_modules(dkef.stages.__path__)]
+names += [f"dkef.models.{family}.spec" for family in ("flows", "gaussian", "kcef", "kef", "mixture")]
+print(json.dumps({name: sources_digest(name) for name in names + ["dkef.normaliser.chunks"]}))
+"""
+
+
+def digests(project):
+    command = [sys.executable, "-c", DIGESTS]
+    here = {"cwd": project.folder, "env": project.environment()}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, **here)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_edit_of_every_sentence_in_every_module_reruns_nothing(project, kind):
+    before = digests(project)
+    assert edit_all(project.folder / "src" / "dkef", kind) > 25
+    edit_all(project.folder / "mine", kind)
+    assert digests(project) == before
+    assert project.planned() == {}
+
+
+def test_an_edit_of_a_metric_s_formula_reruns_the_comparison_only(project):
+    project.edit("src/dkef/metrics/stein.py", "np.exp(", "1.0 * np.exp(")
     assert project.planned() == {"compare": 4} | END
 
 
-def test_an_edit_of_a_model_s_module_retrains_that_model_only(project):
-    project.edit("mine/my_model.py", "class ShrunkModel", "# edited\nclass ShrunkModel")
+def test_an_edit_of_a_model_s_formula_retrains_that_model_only(project):
+    project.edit("mine/my_model.py", "(1 - self.weight)", "(1.0 - self.weight)")
     assert project.planned() == {"train": 2, "evaluate": 2, "compare": 2, "grid": 1} | RETRAINED
+
+
+def test_an_edit_of_a_default_value_in_a_signature_is_an_edit_of_a_formula(project):
+    before = digests(project)
+    project.edit("src/dkef/models/protocol.py", "batch: int = 1000", "batch: int = 500")
+    changed = {name for name, digest in digests(project).items() if digest != before[name]}
+    assert {"dkef.stages.evaluate", "dkef.models.kef.spec", "dkef.normaliser.chunks"} <= changed
+    assert "dkef.stages.fetch" not in changed
+
+
+def test_a_formula_of_a_model_that_nobody_runs_reruns_nothing(project):
+    project.edit("src/dkef/models/kcef/density.py", "logsumexp(", "0.0 + logsumexp(")
+    project.edit("src/dkef/normaliser/bias_bound.py", "math.log(", "0.0 + math.log(")
+    assert project.planned() == {}
+
+
+def test_a_formula_of_a_synthetic_distribution_concerns_synthetic_sets_only(project):
+    project.edit("src/dkef/data/synthetic/planar.py", "np.cos(", "1.0 * np.cos(")
+    # One of two datasets, with two models.
+    jobs = {"preprocess": 1, "train": 2, "evaluate": 2, "grid": 2, "compare": 2}
+    assert project.planned() == jobs | RETRAINED | {"page": 5}
+
+
+def test_a_setting_of_the_normaliser_concerns_no_figure(project):
+    project.edit("config/normaliser/paper.yaml", "pilot_samples: 10_000_000", "pilot_samples: 20_000_000")
+    assert project.planned() == {}
 
 
 def test_an_added_dataset_adds_its_own_cells(project):

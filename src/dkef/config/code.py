@@ -17,6 +17,8 @@ from dkef.core.files import record_digest
 from dkef.core.trust import OWN_PACKAGE, belongs_to_user
 
 PACKAGE = Path(__file__).parents[1]
+# No result depends on these: the version and lazy names, the wording of errors, and the making of this digest.
+LEFT_OUT = {OWN_PACKAGE, "dkef.config.sentences", "dkef.config.code", "dkef.config.syntax"}
 EMPTY = canonical_tree(reduced(""))
 BUILT_IN = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)}
 
@@ -78,15 +80,14 @@ def _digest(path: Path, kept: frozenset[str]) -> str:
 def _behind(*modules: str) -> dict[str, Path]:
     """Files by the names of their modules: those given, and all of this package or the user's own that they import.
 
-    Imports inside functions count, those for type checkers do not. The package's own __init__ has no code that a
-    stage could depend on, only the version and lazy names.
+    Imports inside functions count, those for type checkers do not.
     """
     found: dict[str, Path] = {}
     waiting = [name for module in modules for name in _with_packages(module)]
     while waiting:
         module = waiting.pop()
         path = _file_of(module)
-        if path is None or module in found or module == OWN_PACKAGE:
+        if path is None or module in found or module in LEFT_OUT:
             continue
         if not _facts(module, path).empty:
             found[module] = path

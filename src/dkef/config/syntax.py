@@ -26,7 +26,7 @@ PLAIN = {
     "abstractmethod", "cache", "cached_property", "classmethod", "contextmanager", "function", "intrinsic", "jit",
     "lru_cache", "njit", "override", "property", "setter", "staticmethod", "wraps",
 }  # fmt: skip
-# Modules of which a name may be added for an annotation alone.
+# Modules of types, whose names are imported for annotations.
 TYPING = {"collections.abc", "dkef.core.arrays", "numpy.typing", "types", "typing"}
 SILENT = ast.Constant("a message")
 
@@ -170,12 +170,11 @@ class _Reduction(ast.NodeTransformer):
     def __init__(self, kept: frozenset[str], docstrings: bool) -> None:
         self.kept, self.docstrings = kept, docstrings
         self.in_fields = False  # directly in a class whose annotations may be read
-        self.annotations: set[str] = set()  # names that stood in annotations
 
     def of(self, tree: ast.Module) -> ast.Module:
         tree = self.visit(tree)
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        return _WithoutImports(self.annotations - used).visit(tree)  # type: ignore[no-any-return]
+        return _WithoutTypes(used).visit(tree)  # type: ignore[no-any-return]
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
@@ -234,10 +233,9 @@ class _Reduction(ast.NodeTransformer):
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         if all(_name(decorator) in PLAIN for decorator in node.decorator_list):
-            for part in (node, *(entry for entry in ast.walk(node.args) if isinstance(entry, ast.arg))):
-                slot = "annotation" if isinstance(part, ast.arg) else "returns"
-                self._forget(getattr(part, slot))
-                setattr(part, slot, None)
+            node.returns = None
+            for argument in (entry for entry in ast.walk(node.args) if isinstance(entry, ast.arg)):
+                argument.annotation = None
         outside, self.in_fields = self.in_fields, False
         self.generic_visit(node)
         self.in_fields = outside
@@ -247,24 +245,19 @@ class _Reduction(ast.NodeTransformer):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if self.in_fields:
             return self.generic_visit(node)
-        self._forget(node.annotation)
         return self.visit(ast.Assign([node.target], node.value)) if node.value is not None else None
 
-    def _forget(self, annotation: ast.expr | None) -> None:
-        if annotation is not None:
-            self.annotations |= {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}
 
+class _WithoutTypes(ast.NodeTransformer):
+    """Takes imported names of types away that nothing uses any more."""
 
-class _WithoutImports(ast.NodeTransformer):
-    """Takes names away that were imported for annotations alone."""
-
-    def __init__(self, names: set[str]) -> None:
-        self.names = names
+    def __init__(self, used: set[str]) -> None:
+        self.used = used
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.ImportFrom | None:
         if node.module not in TYPING:
             return node
-        node.names = [alias for alias in node.names if (alias.asname or alias.name) not in self.names]
+        node.names = [alias for alias in node.names if (alias.asname or alias.name) in self.used]
         return node if node.names else None
 
 

@@ -55,7 +55,7 @@ lint: $(READY)  ## ruff, mypy, import-linter, snakefmt, snakemake --lint
 
 plan: EXPERIMENT ?= paper
 plan: $(READY)  ## jobs that are left of EXPERIMENT=paper, core-hours by stage and dataset, wall time at CORES=2
-	$(RUN) python -m dkef.stages.plan --experiment $(EXPERIMENT) --cores $(CORES)
+	$(RUN) python -m dkef plan --experiment $(EXPERIMENT) --cores $(CORES)
 
 reproduce: $(READY)  ## the full paper; days on a workstation, hours on a cluster
 	$(SNAKEMAKE) --config experiment=paper

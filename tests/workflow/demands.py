@@ -61,10 +61,7 @@ def rates(projects: Iterable[Path]) -> list[dict[str, Any]]:
     for project in projects:
         for job in measured(project):
             names = job["wildcards"] or {}
-            stage = job["rule_name"]
-            if stage == "normalise":
-                stage = "merge" if any("/normalise/z/" in path for path in job["input_size_mb"]) else "target"
-            key = (stage, names.get("dataset", ""), names.get("model", ""))
+            key = (job["rule_name"], names.get("dataset", ""), names.get("model", ""))
             found.setdefault(key, []).append(job["s"])
     return [
         dict(zip(RATE_COLUMNS, (*key, "", round(sum(s) / len(s), 2), "benchmark files"), strict=True))

@@ -95,7 +95,7 @@ def test_make_plan_counts_the_jobs_of_the_dry_run(dry_run, bare):
 
 
 def test_make_plan_answers_an_unknown_experiment_with_a_sentence():
-    command = [sys.executable, "-m", "dkef.stages.plan", "--experiment", "papr"]
+    command = [sys.executable, "-m", "dkef", "plan", "--experiment", "papr"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "experiment 'papr' is unknown" in done.stderr

@@ -20,12 +20,6 @@ class Job:
     model: str = ""
     seed: int = 0
     samples: int = 0  # of the normaliser
-    work: str = ""  # what it does, where one rule does two things
-
-    @property
-    def rated(self) -> str:
-        """Its name among the recorded rates."""
-        return self.work or self.stage
 
 
 @dataclass(frozen=True)
@@ -46,8 +40,9 @@ def pending_jobs(plan: Plan, wanted: Wanted, root: Path) -> list[Job]:
     Pilot and chunks stand only behind log Z, and jobs of the whole experiment run again when anything before them does.
     """
     cells = [job for job in cell_jobs(plan, wanted) if not (root / job.output).exists()]
-    log_z = {job.output.parent for job in cells if job.stage == "normalise"}
-    cells = [job for job in cells if not job.stage.startswith("normalise_") or log_z & set(job.output.parents)]
+    merged = {job.output.parent for job in cells if job.stage == "normalise_merge"}
+    parts = ("normalise_pilot", "normalise_chunk")
+    cells = [job for job in cells if job.stage not in parts or merged & set(job.output.parents)]
     return cells + [job for job in whole_jobs(plan, wanted) if cells or not (root / job.output).exists()]
 
 
@@ -68,8 +63,8 @@ def cell_jobs(plan: Plan, wanted: Wanted) -> Iterator[Job]:
 def _jobs_of_cell(plan: Plan, wanted: Wanted, dataset: str, model: str, seed: int) -> Iterator[Job]:
     folder = Path("results", plan.name, dataset, model, f"seed{seed}")
 
-    def job(stage: str, name: str, samples: int = 0, work: str = "") -> Job:
-        return Job(stage, folder / name, dataset, model, seed, samples, work)
+    def job(stage: str, name: str, samples: int = 0) -> Job:
+        return Job(stage, folder / name, dataset, model, seed, samples)
 
     yield job("train", "model.h5")
     yield job("evaluate", "evaluation.h5")
@@ -77,8 +72,10 @@ def _jobs_of_cell(plan: Plan, wanted: Wanted, dataset: str, model: str, seed: in
         yield job("grid", "grid.h5")
     if not plan.normalised(dataset, model):
         settings = plan.cell(dataset, model).normaliser
-        yield job("normalise", "log_z.json", work="merge" if settings.tolerance is None else "target")
-        if settings.tolerance is None:
+        if settings.tolerance is not None:
+            yield job("normalise_target", "log_z.json")
+        else:
+            yield job("normalise_merge", "log_z.json")
             yield job("normalise_pilot", "normalise/pilot.json", 2 * settings.pilot_samples)
             for stage in ("variance", "bound_z", "z"):
                 for chunk in range(settings.chunks(stage)):

@@ -2,8 +2,7 @@
 
 A job costs what the same stage took with the same model on the same dataset. Where that was never run, it is scaled
 from the closest run: the cheapest job of a stage is taken for start-up, and the rest grows with rows and dimension by
-the powers below. Jobs that draw samples cost in proportion to them. Training ends at the model's time budget. The rule
-normalise is two stages here: `merge` of chunks, and `target`, which samples by itself.
+the powers below. Jobs that draw samples cost in proportion to them. Training ends at the model's time budget.
 """
 
 import math
@@ -20,7 +19,7 @@ COLUMNS = ("stage", "dataset", "model", "samples", "cpu_seconds", "source")
 SIZES = ("dataset", "rows", "dimension")
 # Powers of rows and dimension. An iteration of score matching works on a fixed number of rows; epochs of likelihood
 # training on all. Sampling log Z hardly depends on either, and comparisons look at a limited number of rows.
-POWERS = {"preprocess": (1, 1), "evaluate": (1, 1), "target": (0, 1), "proposals": (0, 1)}
+POWERS = {"preprocess": (1, 1), "evaluate": (1, 1), "normalise_target": (0, 1), "proposals": (0, 1)}
 TRAIN_POWERS = {True: (1, 1), False: (0, 1)}  # by whether the model knows its own log Z
 NOISE = 0.5  # seconds by which start-up differs from job to job; they do not grow
 
@@ -77,13 +76,13 @@ class CostModel:
 
     def estimate(self, job: Job) -> Estimate:
         """Jobs that differ only in their seed or chunk cost the same."""
-        key = (job.rated, job.dataset, job.model, job.samples)
+        key = (job.stage, job.dataset, job.model, job.samples)
         if key not in self._done:
             self._done[key] = self._estimate(job)
         return self._done[key]
 
     def _estimate(self, job: Job) -> Estimate:
-        of_stage = [rate for rate in self.rates if rate.stage == job.rated]
+        of_stage = [rate for rate in self.rates if rate.stage == job.stage]
         if not of_stage:
             return Estimate(0.0, "unknown")
         same = [rate for rate in of_stage if (rate.dataset, rate.model) == (job.dataset, job.model)]
@@ -110,7 +109,7 @@ class CostModel:
         """Core-seconds of a job by a rate; `least` is the start-up of its stage."""
         if job.samples and rate.samples:
             return rate.cpu_seconds * job.samples / rate.samples
-        powers = POWERS.get(job.rated, (0, 0))
+        powers = POWERS.get(job.stage, (0, 0))
         if job.stage == "train":
             powers = TRAIN_POWERS[self.plan.normalised(job.dataset, job.model)]
         mine, theirs = self._size(job.dataset), self.sizes.get(rate.dataset)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from dkef.config.jobs import Job
 from dkef.results.cost import CostModel, Estimate
 
-LOG_Z = ("normalise", "normalise_pilot", "normalise_chunk", "proposals")
 MARKS = {"measured": "", "scaled": "~", "unknown": "?"}
 
 
@@ -68,7 +67,8 @@ class Schedule:
             lambda: {"train": Total(), "log Z": Total(), "other": Total(), "all": Total()}
         )
         for job, estimate in zip(self.jobs, self.estimates, strict=True):
-            column = "train" if job.stage == "train" else "log Z" if job.stage in LOG_Z else "other"
+            log_z = job.stage.startswith(("normalise", "proposals"))
+            column = "train" if job.stage == "train" else "log Z" if log_z else "other"
             for name in (column, "all"):
                 totals[job.dataset or "(whole experiment)"][name].add(estimate)
         return dict(totals)

@@ -70,5 +70,5 @@ lock: $(READY)  ## write requirements.lock anew from pyproject.toml (needs pip-t
 	$(RUN) python -m piptools compile --all-extras --generate-hashes --allow-unsafe --strip-extras \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 
-clean:  ## remove what was produced, keep the environment and downloads
-	rm -rf .snakemake data/processed $(filter-out %/README.md %/published,$(wildcard results/* figures/*))
+clean:  ## remove what was produced and compiled, keep the environment and downloads
+	rm -rf .snakemake $(VENV)/cache data/processed $(filter-out %/README.md %/published,$(wildcard results/* figures/*))

@@ -1,9 +1,33 @@
 """Where compiled code is kept."""
 
+import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from dkef.core.compiled import PACKAGE, _cache_folder, compiled_sources
+
+
+@pytest.fixture(autouse=True)
+def outside_an_environment(monkeypatch):
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+
+
+def test_an_environment_keeps_compiled_code_where_make_clean_removes_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    folder = _cache_folder()
+    assert folder.is_dir()
+    assert folder.parent == tmp_path / ".venv" / "cache" / "dkef"
+    recipe = (PACKAGE.parents[1] / "Makefile").read_text().partition("\nclean:")[2]
+    assert "$(VENV)/cache" in recipe.splitlines()[1]
+
+
+def test_an_environment_that_cannot_be_written_leaves_the_users_cache(tmp_path, monkeypatch):
+    (tmp_path / ".venv").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert _cache_folder().parent == tmp_path / "dkef"
 
 
 def test_compiled_code_is_kept_in_the_users_cache(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +22,15 @@ def compiled_sources() -> list[Path]:
     return sorted(path for folder in folders for path in folder.glob("*.py"))
 
 
+def _places() -> list[Path]:
+    """Where compiled code may be kept, the best first: in the environment, which `make clean` knows, if it is one."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    others = [home / "dkef", Path(tempfile.gettempdir()) / f"dkef-{os.getuid()}"]
+    return others if sys.prefix == sys.base_prefix else [Path(sys.prefix) / "cache" / "dkef", *others]
+
+
 def _cache_folder() -> Path:
-    """A folder of the user's that belongs to exactly this source.
+    """A folder that belongs to exactly this source and is shared by all processes.
 
     numba notices an edit of the file a function is in, but not of the files that function calls into or takes
     constants from; hence the digest of their folders in the name.
@@ -30,8 +38,7 @@ def _cache_folder() -> Path:
     sha = hashlib.sha256(numba.__version__.encode())
     for source in compiled_sources():
         sha.update(source.read_bytes())
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    for base in (home / "dkef", Path(tempfile.gettempdir()) / f"dkef-{os.getuid()}"):
+    for base in _places():
         folder = base / f"numba-{sha.hexdigest()[:16]}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -39,7 +46,7 @@ def _cache_folder() -> Path:
             continue
         if os.access(folder, os.W_OK):
             return folder
-    raise OSError(f"no writable cache folder: tried {home} and {tempfile.gettempdir()}")
+    raise OSError(f"no writable cache folder: tried {', '.join(map(str, _places()))}")
 
 
 if not os.environ.get("NUMBA_CACHE_DIR"):

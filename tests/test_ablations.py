@@ -12,7 +12,7 @@ from dkef.config.plan import Plan
 from dkef.config.typed import instantiate
 from dkef.core.provenance import canonical
 from dkef.core.streams import rng_for
-from dkef.models.protocol import Workbench
+from dkef.models.protocol import FitContext
 from dkef.report.figures.catalogue import find
 
 NAMES = sorted(path.stem for path in (Path(__file__).parents[1] / "config" / "experiment").glob("ablation_*.yaml"))
@@ -99,7 +99,7 @@ def test_every_variant_trains_in_smoke_size(half: int) -> None:
     rows = rng_for("smoke ablation").normal(size=(260, 4))
     for section in distinct_models()[half::2]:
         small = {"inducing_points": 20, "phase2_iterations": 2} if "inducing_points" in section else {}
-        fit = instantiate(dict(section) | small).fit(rows[:220], rows[220:], Workbench())
+        fit = instantiate(dict(section) | small).fit(rows[:220], rows[220:], FitContext())
         assert np.isfinite(fit.model.log_density(rows[220:])).all(), section
 
 

@@ -10,12 +10,11 @@ from limits import best_time, sgemm_time
 
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
-from dkef.models.flows.arithmetic import TensorFlowArithmetic
-from dkef.models.flows.density import draw_flow, log_density
+from dkef.models.flows.density import FlowModel, draw_flow, log_density
 from dkef.models.flows.fit import BLOCK_STEPS, flow_shape
-from dkef.models.flows.model import FlowModel
 from dkef.models.flows.spec import Flow
-from dkef.models.flows.steps import Layout, compile_flow
+from dkef.models.flows.steps import compile_flow
+from dkef.training.layout import Layout
 
 D, ROWS = 43, 1000
 MADE = Flow()
@@ -43,10 +42,11 @@ class Bench:
     def training(self, jit: bool) -> tuple[float, float]:
         """Seconds until the first block of steps is done, beyond the steps themselves, and seconds of a step."""
         batches = self.rng.standard_normal((BLOCK_STEPS, self.spec.batch_rows, D), dtype=np.float32)
-        theta = self.layout.pack(self.drawn.parameters)
+        theta = self.layout.pack(self.drawn.parameters).astype(np.float32)
+        free = self.layout.pack(self.drawn.free).astype(np.float32)
         state = (theta, np.zeros_like(theta), np.zeros_like(theta), np.int32(0), batches, np.int32(BLOCK_STEPS))
         start = time.perf_counter()
-        compiled = compile_flow(self.spec, self.shape, self.layout, self.layout.pack(self.drawn.free), jit)
+        compiled = compile_flow(self.spec, self.shape, self.layout, free, jit)
         compiled.advance(*state)
         first = time.perf_counter() - start
         block = best_time(lambda: float(compiled.advance(*state).mean_loss), repeats=4)
@@ -79,7 +79,7 @@ def forward_over_reverse_over_jets(bench: Bench, n: int) -> float:
     """Time of TensorFlow for the curvature of n points, a forward derivative of the score a coordinate, over ours."""
     import tensorflow as tf
 
-    model, ops = bench.model(), TensorFlowArithmetic()
+    model = bench.model()
     parameters = {name: tf.constant(array) for name, array in model.parameters.items()}
     x = tf.constant(bench.rows(n))
 
@@ -88,7 +88,7 @@ def forward_over_reverse_over_jets(bench: Bench, n: int) -> float:
         with tf.autodiff.ForwardAccumulator(x, direction) as forward:
             with tf.GradientTape() as tape:
                 tape.watch(x)
-                total = tf.reduce_sum(log_density(ops, model.shape, parameters, x, model.normalise))
+                total = tf.reduce_sum(log_density(model.shape, parameters, x, model.statistics))
             score = tape.gradient(total, x)
         return forward.jvp(score)[:, d]
 

@@ -14,7 +14,7 @@ from dkef.core.arrays import Array
 from dkef.models.kcef.conditional import Hyper, Rows, fit_beta
 from dkef.models.kcef.cross_validation import cross_validated_score, workspace
 from dkef.models.kcef.spec import Kcef
-from dkef.models.protocol import Workbench
+from dkef.models.protocol import FitContext
 
 FOLDS = 10
 HYPER = Hyper(1.0, 1.0, 1e-3)
@@ -78,7 +78,7 @@ def fit_cost(n: int, d: int) -> tuple[float, float]:
     x = rows_in(n + 100, d)
     tracemalloc.start()
     began = time.process_time()
-    Kcef(rows=n).fit(x[:n], x[n:], Workbench())
+    Kcef(rows=n).fit(x[:n], x[n:], FitContext())
     seconds = time.process_time() - began
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

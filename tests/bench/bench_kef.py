@@ -14,7 +14,8 @@ from kef_products import graph_flop, step_flop
 from limits import Limit, best_time, sgemm_time
 
 from dkef.models.kef.spec import KernelExponentialFamily
-from dkef.models.kef.variables import Layout, frozen_names, initial_values
+from dkef.models.kef.variables import frozen_names, initial_values
+from dkef.training.layout import Layout
 
 PAPER = KernelExponentialFamily()  # R = 3, L = 3, W = 30, M = 300, |Dt| = |Dv| = 100
 BATCH = PAPER.batch_rows

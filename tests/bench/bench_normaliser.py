@@ -17,7 +17,8 @@ from dataclasses import replace
 import numpy as np
 from limits import best_time, sgemm_time
 
-from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters, Layer
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
+from dkef.models.layers import Layer
 from dkef.normaliser.weights import Q0Weights
 
 M, R, W = 300, 3, 30

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from dkef.models.kef.backend import Tensor
+from dkef.core.backend import Tensor
 from dkef.models.kef.base_measure import base_jet
 from dkef.models.kef.graph import KefGraph
-from dkef.models.kef.jets import features
 from dkef.models.kef.kernels import kernel_matrix
 from dkef.models.kef.parameters import KefParameters
+from dkef.models.layers import features
 
 Derivatives = tuple[Tensor, Tensor]  # [n, d, m] each
 

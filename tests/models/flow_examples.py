@@ -7,9 +7,15 @@ import numpy as np
 
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
-from dkef.models.flows.arithmetic import TensorFlowArithmetic
-from dkef.models.flows.density import FlowShape, base_log_density, draw_flow, log_density, transform
-from dkef.models.flows.model import FlowModel
+from dkef.models.flows.density import (
+    FlowModel,
+    FlowShape,
+    base_log_density,
+    draw_flow,
+    log_density,
+    normalise,
+    transform,
+)
 
 SHAPES: Mapping[str, dict[str, Any]] = {
     "made": {"transform": "autoregressive", "layers": 1, "components": 0, "batch_norm": False},
@@ -40,20 +46,20 @@ class Witness:
     def __init__(self, model: FlowModel) -> None:
         import tensorflow as tf
 
-        self.tf, self.model, self.ops = tf, model, TensorFlowArithmetic()
+        self.tf, self.model = tf, model
         self.parameters = {name: tf.constant(array) for name, array in model.parameters.items()}
 
     def log_density(self, x: Any) -> Any:
-        return log_density(self.ops, self.model.shape, self.parameters, x, self.model.normalise)
+        return log_density(self.model.shape, self.parameters, x, self.model.statistics)
 
     def base_log_density(self, u: Any) -> Any:
-        return base_log_density(self.ops, self.model.shape, self.parameters, u)
+        return base_log_density(self.model.shape, self.parameters, u)
 
     def forward(self, x: Any) -> Any:
         for layer in range(self.model.shape.layers):
-            x, _ = transform(self.ops, self.model.shape, self.parameters, layer, x)
+            x, _ = transform(self.model.shape, self.parameters, layer, x)
             if self.model.shape.batch_norm:
-                x, _ = self.model.normalise(layer, x)
+                x, _ = normalise(self.parameters, layer, x, self.model.statistics[layer])
         return x
 
     def derivatives(self, x: Array) -> tuple[Array, Array]:

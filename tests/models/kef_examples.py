@@ -3,7 +3,8 @@
 import numpy as np
 
 from dkef.core.streams import rng_for
-from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters, Layer
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
+from dkef.models.layers import Layer
 
 DEPTHS = (0, 1, 2, 3)
 KINDS = ("gaussian", "linear")

@@ -10,8 +10,7 @@ import pytest
 
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
-from dkef.models.flows.density import EPSILON
-from dkef.models.flows.model import FlowModel
+from dkef.models.flows.density import EPSILON, FlowModel
 from tests.models.flow_examples import example
 
 try:

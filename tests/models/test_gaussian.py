@@ -8,7 +8,7 @@ from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.models.gaussian.density import GaussianModel
 from dkef.models.gaussian.spec import Gaussian
-from dkef.models.protocol import Workbench
+from dkef.models.protocol import FitContext
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def rows():
 
 @pytest.fixture
 def model(rows):
-    return Gaussian().fit(rows, rows[:0], Workbench()).model
+    return Gaussian().fit(rows, rows[:0], FitContext()).model
 
 
 def test_log_density_is_that_of_scipy_with_the_maximum_likelihood_moments(rows, model):

@@ -18,7 +18,7 @@ from dkef.models.kcef.cross_validation import FoldSolver, cross_validated_score
 from dkef.models.kcef.density import Conditional, KcefModel
 from dkef.models.kcef.search import Search
 from dkef.models.kcef.spec import Kcef
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
 from dkef.models.storage import load_model, write_model
 
 HYPER = Hyper(0.4, 0.7, 1e-2)
@@ -236,7 +236,7 @@ def test_a_two_dimensional_gaussian_is_approached_as_rows_are_added() -> None:
     precision = np.linalg.inv(L @ L.T)
 
     def divergence(n: int) -> float:
-        fit = Kcef(scale="log").fit(train[:n], test[:100], Workbench())
+        fit = Kcef(scale="log").fit(train[:n], test[:100], FitContext())
         return float(0.5 * ((fit.model.score(test) + test @ precision) ** 2).sum(axis=1).mean())
 
     few, many = divergence(100), divergence(600)
@@ -254,7 +254,7 @@ def test_a_model_file_gives_back_the_same_model(model: KcefModel, tmp_path: Path
 def test_only_the_first_rows_are_used_and_their_number_is_noted() -> None:
     x = curve(80)
     spec = Kcef(rows=40, max_iterations=2)
-    first, all_rows = spec.fit(x[:40], x[60:], Workbench()), spec.fit(x, x[60:], Workbench())
+    first, all_rows = spec.fit(x[:40], x[60:], FitContext()), spec.fit(x, x[60:], FitContext())
     np.testing.assert_array_equal(first.model.log_density(x), all_rows.model.log_density(x))
     assert all_rows.notes["rows_used"] == 40
     assert all_rows.notes["log_z_error"] < 1e-6
@@ -266,7 +266,7 @@ def test_values_out_of_range_and_too_few_rows_are_refused_with_a_sentence() -> N
     with pytest.raises(ConfigError, match=r"model\.g_init is 100"):
         Kcef(g_init=100.0)
     with pytest.raises(DkefError, match="too few for 10 folds"):
-        Kcef().fit(curve(12), curve(5), Workbench())
+        Kcef().fit(curve(12), curve(5), FitContext())
 
 
 def test_beta_solves_the_stated_system() -> None:

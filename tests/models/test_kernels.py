@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dkef.core.streams import rng_for
-from dkef.models.kef.jets import features, network_jet
 from dkef.models.kef.kernels import Derivatives, KernelJet, derivatives, expansion, kernel_jet, kernel_matrix
-from dkef.models.kef.parameters import Component, Layer
+from dkef.models.kef.parameters import Component
+from dkef.models.layers import Layer, feature_jet, features
 from tests.models.kef_examples import DEPTHS, KINDS, example_component, example_points
 
 CASES = [(kind, depth) for kind in KINDS for depth in DEPTHS]
@@ -18,7 +18,7 @@ def derivatives_at(component: Component, x: np.ndarray, z: np.ndarray) -> Deriva
 
 
 def jet_at(component: Component, x: np.ndarray, z: np.ndarray) -> KernelJet:
-    return kernel_jet(component, network_jet(x, component.layers), features(z, component.layers))
+    return kernel_jet(component, feature_jet(x, component.layers), features(z, component.layers))
 
 
 def as_tensors(component: Component) -> Component:

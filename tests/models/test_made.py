@@ -9,10 +9,9 @@ from scipy import stats
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.flows import masks
-from dkef.models.flows.arithmetic import JETS, NUMPY
 from dkef.models.flows.made import draw_made, gaussian_conditionals, mixture_conditionals, mixture_log_density
 from dkef.models.flows.networks import network
-from dkef.models.flows.taylor import Jet
+from dkef.models.jets import Jet
 
 ORDERS = ("sequential", "reversed", "random")
 DEGREES = ("sequential", "random")
@@ -29,8 +28,8 @@ def test_the_jacobian_of_the_conditionals_is_strictly_triangular_in_the_order(or
     rng = rng_for("test", "order", order, degrees, dimension)
     degree = masks.input_order(order, dimension, rng)
     parameters = made(degree, degrees, heads=(2, 1))
-    x = Jet.seed(rng.standard_normal((4, dimension)))
-    for conditional in gaussian_conditionals(JETS, parameters, "net", x, "tanh"):
+    x = Jet.seed(rng.standard_normal((4, dimension)), axis=0)
+    for conditional in gaussian_conditionals(parameters, "net", x, "tanh"):
         jacobian = np.broadcast_to(conditional.first, (dimension, 4, dimension))  # [input, point, output]
         forbidden = degree[:, None] >= degree[None, :]
         assert np.all(jacobian.transpose(1, 0, 2)[:, forbidden] == 0.0)
@@ -42,7 +41,7 @@ def test_with_sequential_degrees_every_conditional_sees_every_earlier_coordinate
     parameters = {
         name: np.abs(array) for name, array in made(degree, "sequential", heads=(1, 1)).items()
     }  # no cancelling
-    jet = network(JETS, parameters, "net", Jet.seed(np.zeros((1, 6))), "tanh")
+    jet = network(parameters, "net", Jet.seed(np.zeros((1, 6)), axis=0), "tanh")
     assert np.array_equal(jet.first[:, 0, :] > 0, degree[:, None] < degree[None, :])
 
 
@@ -50,10 +49,10 @@ def test_changing_later_coordinates_leaves_a_conditional_bitwise_unchanged():
     order = masks.input_order("random", 5, rng_for("test", "later"))
     parameters = made(order, "random", heads=(2, 1))
     x = rng_for("test", "later rows").standard_normal((8, 5))
-    before = np.stack(gaussian_conditionals(NUMPY, parameters, "net", x, "relu"))
+    before = np.stack(gaussian_conditionals(parameters, "net", x, "relu"))
     for d in range(5):
         moved = np.where(order >= order[d], 100.0, x)
-        after = np.stack(gaussian_conditionals(NUMPY, parameters, "net", moved, "relu"))
+        after = np.stack(gaussian_conditionals(parameters, "net", moved, "relu"))
         assert np.array_equal(before[..., d], after[..., d])
 
 
@@ -90,12 +89,12 @@ def test_mixture_density_equals_a_loop_over_conditional_mixtures():
     order = masks.input_order("random", 4, rng_for("test", "mixture order"))
     parameters = made(order, "sequential", heads=(3, 5))
     x = 2.0 * rng_for("test", "mixture rows").standard_normal((6, 4))
-    log_a, mean, half_log_precision = mixture_conditionals(NUMPY, parameters, "net", x, "tanh")
+    log_a, mean, half_log_precision = mixture_conditionals(parameters, "net", x, "tanh")
     expected = np.zeros(6)
     for n, d in itertools.product(range(6), range(4)):
         weight = np.exp(log_a[n, d]) / np.exp(log_a[n, d]).sum()
         expected[n] += np.log(weight @ stats.norm.pdf(x[n, d], mean[n, d], np.exp(-half_log_precision[n, d])))
-    found = mixture_log_density(NUMPY, parameters, "net", x, "tanh")
+    found = mixture_log_density(parameters, "net", x, "tanh")
     # Sums of a few terms of order 10 in float64.
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 
@@ -103,7 +102,7 @@ def test_mixture_density_equals_a_loop_over_conditional_mixtures():
 def test_mixture_log_density_stays_finite_where_every_component_underflows():
     parameters = made(np.arange(1, 4), "sequential", heads=(3, 10))
     far = np.full((1, 3), 1e4)
-    jet = mixture_log_density(JETS, parameters, "net", Jet.seed(far), "tanh")
+    jet = mixture_log_density(parameters, "net", Jet.seed(far), "tanh")
     assert jet.value[0] < -1e6
     assert np.isfinite(jet.first).all()
     assert np.isfinite(jet.second).all()

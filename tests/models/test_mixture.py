@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from dkef.config.code import target_modules
 from dkef.config.compose import choices, compose_cell, config_folder
 from dkef.core.arrays import Array
 from dkef.core.errors import ConfigError, DkefError
@@ -18,10 +19,11 @@ from dkef.data.synthetic.planar import Rings
 from dkef.data.whitening import Whitening
 from dkef.models.gaussian.density import GaussianModel
 from dkef.models.mixture.density import LogZ, MixtureModel, Part, curvature_along
-from dkef.models.mixture.fit import fit_mixture, log_z_from_q0, spectral_clusters
+from dkef.models.mixture.fit import spectral_clusters
 from dkef.models.mixture.spec import Mixture
-from dkef.models.protocol import DensityModel, Evaluation, Fit, Workbench
+from dkef.models.protocol import DensityModel, Evaluation, Fit, FitContext
 from dkef.models.storage import load_model, write_model
+from dkef.normaliser.components import ComponentLogZ
 
 GAUSSIAN = {"_target_": "dkef.models.gaussian.spec.Gaussian"}
 TWO = NormalMixture(np.array([0.3, 0.7]), np.array([[4.0, 0.0], [-4.0, 1.0]]), np.array([0.5, 1.0]))
@@ -75,7 +77,7 @@ def test_log_z_from_samples_of_q0_agrees_with_quadrature() -> None:
     q0 = BaseMeasure(np.array([0.1, -0.2]), np.array([1.0, 1.5]), np.array([2.0, 1.8]))
     kernel = Component("gaussian", 1.0, 0.5, ())
     parameters = KefParameters(rng.normal(size=5), rng.normal(size=(5, 2)), (kernel,), q0)
-    found = log_z_from_q0(KefModel(parameters), 200_000, Workbench())
+    found = ComponentLogZ(200_000).log_z(KefModel(parameters), np.zeros((0, 2)), FitContext())
     axis = np.linspace(-15, 15, 601)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     exact = math.log(np.exp(parameters.log_density(grid)).sum() * (axis[1] - axis[0]) ** 2)
@@ -90,8 +92,8 @@ def test_curvature_along_a_direction_equals_that_of_the_true_hessian() -> None:
 
     class Ring(Unnormalised):
         def evaluate(self, x: Array, batch: int = 1000) -> Evaluation:
-            law = Rings((5.0,), 0.5)
-            return Evaluation(law.log_density(x), law.score(x), law.curvature(x))
+            ring = Rings((5.0,), 0.5)
+            return Evaluation(ring.log_density(x), ring.score(x), ring.curvature(x))
 
     directions = np.array([[1.0, 0.0], [0.3, -2.0]])
     found = curvature_along(Ring(np.zeros(2), np.eye(2)), x, directions)
@@ -115,7 +117,7 @@ def test_a_mixture_doubts_what_one_of_its_components_doubts() -> None:
 
 def test_a_mixture_remembers_the_cluster_of_every_training_row() -> None:
     x = near_both(100)
-    fit = Mixture(GAUSSIAN, clusters=2).fit(x, x[:10], Workbench())
+    fit = Mixture(GAUSSIAN, clusters=2).fit(x, x[:10], FitContext())
     again = MixtureModel.restore(fit.model.settings(), fit.model.arrays())
     np.testing.assert_array_equal(again.clusters, spectral_clusters(x, 2, 10, rng_for("clusters", "data", 0)))
 
@@ -160,7 +162,7 @@ def test_three_rings_are_clustered_by_radius_and_the_largest_comes_first() -> No
 
 def test_weights_are_shares_of_the_rows_and_each_component_is_fitted_to_its_cluster_alone() -> None:
     x = TWO.sample(900, rng_for("test", "mixture", "fit"))
-    fit = Mixture(GAUSSIAN, clusters=2).fit(x, x[:50], Workbench())
+    fit = Mixture(GAUSSIAN, clusters=2).fit(x, x[:50], FitContext())
     assert isinstance(fit.model, MixtureModel)
     left = x[:, 0] < 0
     assert fit.model.parts[0].weight == left.mean()
@@ -173,57 +175,87 @@ def test_weights_are_shares_of_the_rows_and_each_component_is_fitted_to_its_clus
 
 def test_clusters_depend_on_dataset_and_seed_but_not_on_the_model() -> None:
     x = TWO.sample(300, rng_for("test", "mixture", "fit"))
-    one = Mixture(GAUSSIAN, clusters=3).fit(x, x[:5], Workbench(model="a")).model.arrays()["mean"]
-    other = Mixture(GAUSSIAN, clusters=3).fit(x, x[:5], Workbench(model="b")).model.arrays()["mean"]
+    one = Mixture(GAUSSIAN, clusters=3).fit(x, x[:5], FitContext(model="a")).model.arrays()["mean"]
+    other = Mixture(GAUSSIAN, clusters=3).fit(x, x[:5], FitContext(model="b")).model.arrays()["mean"]
     np.testing.assert_array_equal(one, other)
 
 
+ASKED: list[tuple[Any, ...]] = []
+
+
+@dataclass(frozen=True)
+class KnownLogZ:
+    """The constant that `Unnormalised` leaves out; notes what it is asked."""
+
+    value: float = 2.5
+
+    def log_z(self, model: DensityModel, train: Array, context: FitContext) -> LogZ:
+        ASKED.append((context.model, context.checkpoint, train))
+        return LogZ(self.value, 0.1, 0.01)
+
+
 def test_an_unnormalised_component_gets_its_own_log_z_and_a_place_for_its_own_checkpoint(tmp_path: Path) -> None:
-    asked = []
-
-    def estimate(model: DensityModel, samples: int, bench: Workbench) -> LogZ:
-        asked.append((bench.model, samples, bench.checkpoint))
-        return LogZ(2.5, 0.1, 0.01)
-
+    ASKED.clear()
     x = TWO.sample(400, rng_for("test", "mixture", "fit"))
-    spec = Mixture({"_target_": f"{__name__}.UnnormalisedSpec"}, clusters=2, log_z_samples=77)
-    bench = Workbench(model="m", checkpoint=tmp_path / "checkpoint-1.h5")
-    fit = fit_mixture(spec, x, x[:20], bench, estimate)
-    assert asked == [(f"m/component{i}", 77, tmp_path / f"checkpoint-1-component{i}.h5") for i in (0, 1)]
+    log_z = {"_target_": f"{__name__}.KnownLogZ", "value": 2.5}
+    spec = Mixture({"_target_": f"{__name__}.UnnormalisedSpec"}, clusters=2, log_z=log_z)
+    fit = spec.fit(x, x[:20], FitContext(model="m", checkpoint=tmp_path / "checkpoint-1.h5"))
+    assert [entry[:2] for entry in ASKED] == [
+        (f"m/component{i}", tmp_path / f"checkpoint-1-component{i}.h5") for i in (0, 1)
+    ]
+    for part, (*_, rows) in zip(fit.model.parts, ASKED, strict=True):  # whitened, without those that validate
+        assert len(rows) == round(part.weight * 400) - int(0.1 * part.weight * 400)
+        np.testing.assert_allclose(np.cov(rows.T), np.eye(2), atol=0.2)
     assert fit.notes["component1.log_z_stderr"] == 0.1
     assert not list(tmp_path.iterdir())
-    plain = Mixture(GAUSSIAN, clusters=2).fit(x, x[:20], Workbench(model="m"))
+    plain = Mixture(GAUSSIAN, clusters=2).fit(x, x[:20], FitContext(model="m"))
     np.testing.assert_allclose(fit.model.log_prob(x), plain.model.log_prob(x), rtol=1e-12)
+
+
+def test_an_unnormalised_component_without_a_normaliser_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    x = TWO.sample(400, rng_for("test", "mixture", "fit"))
+    spec = Mixture({"_target_": f"{__name__}.UnnormalisedSpec"}, clusters=2)
+    with pytest.raises(DkefError, match=r"Unnormalised is not normalised and model\.log_z is null; name a class"):
+        spec.fit(x, x[:20], FitContext(checkpoint=tmp_path / "checkpoint.h5"))
+
+
+def test_the_code_that_normalises_components_counts_as_code_of_the_mixture() -> None:
+    section = compose_cell(("model=mixture_dkef_g15",)).model
+    assert {"dkef.models.mixture.spec", "dkef.models.kef.spec", "dkef.normaliser.components"} == set(
+        target_modules(section)
+    )
+    with pytest.raises(ConfigError, match=r"model\.log_z\.samples is 1; allowed is >= 2"):
+        compose_cell(("model=mixture_dkef_g15", "model.log_z.samples=1"))
 
 
 @dataclass(frozen=True)
 class UnnormalisedSpec:
     """Fits a Gaussian, forgets its constant and leaves a checkpoint behind."""
 
-    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
-        assert bench.checkpoint is not None
-        bench.checkpoint.write_text("state")
+    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
+        assert context.checkpoint is not None
+        context.checkpoint.write_text("state")
         fitted = GaussianModel.fit(train)
         return Fit(Unnormalised(fitted.mean, fitted.cholesky), stopped="converged", trace=[{"loss": 1.0}])
 
 
 def test_a_diverged_component_makes_a_diverged_mixture() -> None:
     x = TWO.sample(400, rng_for("test", "mixture", "fit"))
-    fit = Mixture({"_target_": f"{__name__}.Diverging"}, clusters=2).fit(x, x[:20], Workbench())
+    fit = Mixture({"_target_": f"{__name__}.Diverging"}, clusters=2).fit(x, x[:20], FitContext())
     assert (fit.status, fit.stopped) == ("diverged", "diverged")
     assert [record["component"] for record in fit.trace] == [0, 1]
 
 
 @dataclass(frozen=True)
 class Diverging:
-    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
+    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
         return Fit(GaussianModel.fit(train), status="diverged", stopped="diverged", trace=[{"loss": 1.0}])
 
 
 def test_a_cluster_too_small_to_validate_is_refused_with_a_sentence() -> None:
     x = np.concatenate([TWO.sample(60, rng_for("test", "few")), 50 + TWO.sample(5, rng_for("test", "fewer"))])
     with pytest.raises(DkefError, match="a cluster of 5 rows is too small"):
-        Mixture(GAUSSIAN, clusters=2, neighbours=4).fit(x, x[:5], Workbench())
+        Mixture(GAUSSIAN, clusters=2, neighbours=4).fit(x, x[:5], FitContext())
 
 
 def test_a_wrong_key_inside_the_component_is_found_when_the_configuration_is_read() -> None:

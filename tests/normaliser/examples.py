@@ -5,7 +5,8 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import logsumexp
 
 from dkef.core.streams import rng_for
-from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters, Layer
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
+from dkef.models.layers import Layer
 
 
 def random_layers(

@@ -44,9 +44,9 @@ def training(scratch: Path) -> Callable[[], int]:
     """Phase 1 at the paper's sizes, killed and continued from its checkpoint again and again; counts iterations."""
     from dkef.core.threads import pin_threads
     from dkef.models.kef.fit import ScoreMatching
-    from dkef.models.kef.progress import Progress
     from dkef.models.kef.spec import KernelExponentialFamily
-    from dkef.models.protocol import Workbench
+    from dkef.models.protocol import FitContext
+    from dkef.training.progress import Progress
 
     class KillError(Exception):
         """In the place of a signal."""
@@ -54,18 +54,18 @@ def training(scratch: Path) -> Callable[[], int]:
     class KilledRun(ScoreMatching):
         left = ITERATIONS
 
-        def iterate(self, progress: Progress) -> Progress:
+        def advance(self, progress: Progress, stop: int) -> Progress:
             if self.left == 0:
                 raise KillError
             self.left -= 1
-            return super().iterate(progress)
+            return super().advance(progress, stop)
 
     pin_threads(1)
     x = rng_for("soak").standard_normal((1500, 11))
     spec = KernelExponentialFamily(
         max_iterations=10**9, patience=10**9, time_budget_hours=1e9, checkpoint_interval=ITERATIONS // 2
     )
-    run = KilledRun(spec, x[:1200], x[1200:], Workbench("soak", checkpoint=scratch / "checkpoint.h5"))
+    run = KilledRun(spec, x[:1200], x[1200:], FitContext("soak", checkpoint=scratch / "checkpoint.h5"))
 
     def work() -> int:
         run.left = ITERATIONS

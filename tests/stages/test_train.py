@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from dkef.core.arrays import Array
 from dkef.core.files import pid_space
 from dkef.data.splits import write_splits
 from dkef.models.gaussian.density import GaussianModel
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
 from dkef.stages import train
 from tests.data.test_splits import made_up
 
@@ -19,12 +20,13 @@ PLACES: list[Path | None] = []
 DRAWN: list[float] = []
 
 
+@dataclass(frozen=True)
 class Watched:
     """A Gaussian that notes where its checkpoint would be and what it draws."""
 
-    def fit(self, rows: Array, valid: Array, bench: Workbench) -> Fit:
-        PLACES.append(bench.checkpoint)
-        DRAWN.append(bench.rng("init").normal())
+    def fit(self, rows: Array, valid: Array, context: FitContext) -> Fit:
+        PLACES.append(context.checkpoint)
+        DRAWN.append(context.rng("init").normal())
         return Fit(GaussianModel.fit(rows))
 
 
@@ -47,19 +49,19 @@ def test_a_checkpoint_has_another_name_after_an_edit_of_the_code(place: Path, mo
     train.main()
     train.main()
     asked = []
-    monkeypatch.setattr(train, "sources_digest", lambda *modules: asked.append(modules) or "an edit")
+    monkeypatch.setattr("dkef.training.checkpoint.sources_digest", lambda *modules: asked.append(modules) or "an edit")
     train.main()
     assert PLACES[0] == PLACES[1] != PLACES[2]
-    assert asked == [("dkef.stages.train", "tests.stages.test_train")]  # somebody's own model counts too
+    assert asked == [("tests.stages.test_train",)]  # somebody's own model counts too
 
 
 def test_what_killed_runs_left_is_named_and_removed(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     place.mkdir()
-    (place / "checkpoint-0123-4567-89ab.h5").write_text("of other code")
-    (place / f".checkpoint-0123-4567-89ab.h5.{2**22 + 1}@{pid_space()}.partial").write_text("half of one")
+    (place / "checkpoint-0123456789ab.h5").write_text("of other code")
+    (place / f".checkpoint-0123456789ab.h5.{2**22 + 1}@{pid_space()}.partial").write_text("half of one")
     with caplog.at_level(logging.INFO):
         train.main()
-    assert "checkpoint-0123-4567-89ab.h5 is of other settings, data or code and is not continued" in caplog.text
+    assert "checkpoint-0123456789ab.h5 is of other settings, data or code and is not continued" in caplog.text
     assert sorted(path.name for path in place.iterdir()) == ["model.h5", "trace.csv", "trace.csv.sha256"]
 
 

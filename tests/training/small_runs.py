@@ -21,7 +21,7 @@ VARIANTS = {
 
 
 def rows(purpose: str, n: int, d: int = 2) -> Array:
-    """Draws from a bent two-dimensional law."""
+    """Draws from a bent two-dimensional distribution."""
     x = rng_for("test rows", purpose).normal(size=(n, d))
     x[:, 1] += 0.5 * x[:, 0] ** 2
     return x

@@ -13,8 +13,9 @@ from dkef.models.kef.graph import KefGraph
 from dkef.models.kef.phase2 import FOLDS, Phase2, full_statistics, without
 from dkef.models.kef.spec import KernelExponentialFamily
 from dkef.models.kef.statistics import solve
-from dkef.models.kef.variables import Layout, assemble, frozen_names, initial_values, regularisers
-from dkef.models.protocol import Workbench
+from dkef.models.kef.variables import assemble, frozen_names, initial_values, regularisers
+from dkef.models.protocol import FitContext
+from dkef.training.layout import Layout
 from tests.training.small_runs import rows
 
 SPEC = KernelExponentialFamily(
@@ -30,7 +31,7 @@ def phase2(spec: KernelExponentialFamily) -> tuple[Phase2, Array]:
     """Phase 2 of a model that phase 1 has not touched, and its vector."""
     values = initial_values(spec, TRAIN, rng_for("test start"))
     layout = Layout.of(values, frozen_names(spec))
-    return Phase2(KefGraph(spec, layout), TRAIN, VALID, Workbench()), layout.pack(values)
+    return Phase2(KefGraph(spec, layout), TRAIN, VALID, FitContext()), layout.pack(values)
 
 
 def loss(stage: Phase2, theta: Array, lambdas: tuple[float, float], fit: Array, judge: Array) -> float:

@@ -12,21 +12,16 @@ import pytest
 
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
-from dkef.models.kef.progress import (
-    Progress,
-    read_progress,
-    with_step,
-    with_validation,
-    without_step,
-    write_progress,
-)
 from dkef.models.kef.spec import KernelExponentialFamily
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
+from dkef.training import loop
+from dkef.training.checkpoint import read_progress, write_progress
+from dkef.training.progress import Progress
 from tests.training.small_runs import TINY, VARIANTS, rows
 
 
-def fit(spec: KernelExponentialFamily, **bench) -> Fit:
-    return spec.fit(rows("train", 60), rows("valid", 25), Workbench("toy", "dkef", **bench))
+def fit(spec: KernelExponentialFamily, **context) -> Fit:
+    return spec.fit(rows("train", 60), rows("valid", 25), FitContext("toy", "dkef", **context))
 
 
 def same_parameters(a: Fit, b: Fit) -> bool:
@@ -55,19 +50,21 @@ def test_a_killed_run_continues_from_its_checkpoint_to_the_same_parameters(
 ):
     from dkef.models.kef.fit import ScoreMatching
 
-    iterate, done = ScoreMatching.iterate, []
+    advance, done = ScoreMatching.advance, []
 
-    def killed_at_iteration_5(self, progress):
+    def killed_at_iteration_5(self, progress, stop):
         if progress.iteration == 5:
             raise KeyboardInterrupt
         done.append(progress.iteration)
-        return iterate(self, progress)
+        return advance(self, progress, stop)
 
     checkpoint = tmp_path / "checkpoint.h5"
-    monkeypatch.setattr(ScoreMatching, "iterate", killed_at_iteration_5)
+    monkeypatch.setattr(ScoreMatching, "advance", killed_at_iteration_5)
     with pytest.raises(KeyboardInterrupt):
         fit(NOISY, checkpoint=checkpoint)
-    monkeypatch.setattr(ScoreMatching, "iterate", lambda self, p: done.append(p.iteration) or iterate(self, p))
+    monkeypatch.setattr(
+        ScoreMatching, "advance", lambda self, p, stop: done.append(p.iteration) or advance(self, p, stop)
+    )
     resumed = fit(NOISY, checkpoint=checkpoint)
     assert done == [0, 1, 2, 3, 4, 4, 5]  # the checkpoint after iteration 4 was the last
     assert same_parameters(undisturbed, resumed)
@@ -79,11 +76,11 @@ def test_a_checkpoint_of_other_code_is_not_continued_and_the_log_says_so(
 ):
     checkpoint = tmp_path / "checkpoint.h5"
     with monkeypatch.context() as edited:
-        edited.setattr("dkef.models.kef.fit.sources_digest", lambda *modules: "before an edit")
+        edited.setattr("dkef.training.checkpoint.sources_digest", lambda *modules: "before an edit")
         fit(NOISY, checkpoint=checkpoint)
     with caplog.at_level(logging.INFO):
         assert same_parameters(undisturbed, fit(NOISY, checkpoint=checkpoint))
-        assert "checkpoint.h5 is of other settings, data or code; training starts anew" in caplog.text
+        assert "checkpoint.h5 is of other settings, data or code; training starts again" in caplog.text
         assert "continuing" not in caplog.text
         fit(NOISY, checkpoint=checkpoint)
     assert "continuing from iteration" in caplog.text
@@ -93,16 +90,19 @@ def test_progress_is_read_back_exactly_and_only_for_the_settings_and_data_it_bel
     path = tmp_path / "checkpoint.h5"
     theta = rng_for("test progress").normal(size=5)
     progress = Progress.start(theta, 200)
-    progress = with_validation(with_step(progress, *progress.adam.step(theta, theta, 0.1)), 1, -2.5)
-    progress = replace(without_step(progress), iteration=2, seconds=1.25, trace=[{"a": 1.0, "b": 0.1}])
+    theta, adam = progress.adam.step(theta, theta, 0.1)
+    progress = (
+        replace(progress, theta=theta, adam=adam, iteration=1).validated(-2.5).recorded({"iteration": 1, "b": 0.1})
+    )
+    progress = replace(progress.without_step(), iteration=2, seconds=1.25, loss_sum=0.1, validation_loss=math.nan)
     write_progress(path, progress, "these settings")
     log = logging.getLogger("test")
-    restored = read_progress(path, "these settings", 200, log)
+    restored = read_progress(path, "these settings", log)
     assert restored is not None
     np.testing.assert_equal(asdict(restored), asdict(progress))
-    assert read_progress(path, "other settings", 200, log) is None
+    assert read_progress(path, "other settings", log) is None
     path.write_text("not a checkpoint")
-    assert read_progress(path, "these settings", 200, log) is None
+    assert read_progress(path, "these settings", log) is None
 
 
 def test_training_lowers_the_validation_loss_and_keeps_a_trace_of_every_iteration():
@@ -177,14 +177,12 @@ def test_a_run_without_a_finite_alpha_at_its_end_is_a_divergence(monkeypatch):
 
 
 def test_log_lines_tell_the_rate_and_the_time_left(monkeypatch, caplog):
-    from dkef.models.kef import fit as score_matching
-
-    monkeypatch.setattr(score_matching, "LOG_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "LOG_SECONDS", 0.0)
     with caplog.at_level(logging.INFO):
         fit(replace(TINY, layers=0, max_iterations=3, time_budget_hours=1.0))
     lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("iteration")]
     number = r"-?\d+\.\d+"
-    head = rf"iteration %d: validation {number}, best {number} at [1-3], skipped 0, ({number}) iterations/s, "
+    head = rf"iteration %d: validation loss {number}, best {number} at [1-3], skipped 0, ({number}) iterations/s, "
     for i, line in enumerate(lines[:-1], start=1):
         told = re.fullmatch(head % i + r"at most (\d+) s left", line)
         assert told, line

@@ -31,7 +31,7 @@ import numpy as np
 
 from dkef.models.gaussian.density import GaussianModel
 from dkef.core.arrays import Array
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
 
 
 class ShrunkModel(GaussianModel):
@@ -42,7 +42,7 @@ class ShrunkModel(GaussianModel):
 class Shrunk:
     weight: float = 0.5
 
-    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
+    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
         fitted = GaussianModel.fit(train)
         covariance = fitted.cholesky @ fitted.cholesky.T
         shrunk = (1 - self.weight) * covariance + self.weight * np.diag(np.diag(covariance))

@@ -6,7 +6,7 @@ from pathlib import Path
 from dkef.config.compose import compose_cell
 from dkef.config.typed import instantiate
 from dkef.core.arrays import Array
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
 
 
 def fit(
@@ -19,6 +19,6 @@ def fit(
     """
     spec = instantiate(compose_cell((f"model={model}", *overrides)).model)
     place = Path(checkpoint) if checkpoint is not None else None
-    bench = Workbench("data", model, seed, place, log=logging.getLogger("dkef.fit"))
-    outcome: Fit = spec.fit(train, valid, bench)
+    context = FitContext("data", model, seed, place, log=logging.getLogger("dkef.fit"))
+    outcome: Fit = spec.fit(train, valid, context)
     return outcome

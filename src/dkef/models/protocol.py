@@ -100,7 +100,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Workbench:
+class FitContext:
     """What a training run is given beside its data: a name for its random streams, a place to resume from, a log."""
 
     dataset: str = "data"
@@ -110,9 +110,14 @@ class Workbench:
     threads: int = 1
     log: logging.Logger = field(default_factory=lambda: logging.getLogger("dkef.stages.train"))
 
+    @property
+    def cell(self) -> tuple[str, str, int]:
+        """What the random streams are named by."""
+        return self.dataset, self.model, self.seed
+
     def rng(self, purpose: str) -> np.random.Generator:
         """Independent stream of this cell for one purpose ("init", "minibatches", "noise", ...)."""
-        return rng_for(purpose, self.dataset, self.model, self.seed)
+        return rng_for(purpose, *self.cell)
 
 
 class Trainable(Protocol):
@@ -121,6 +126,6 @@ class Trainable(Protocol):
     Its module is imported while a workflow is planned: it must not import TensorFlow at the top.
     """
 
-    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
+    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
         """Fit to the rows of train [n, d], stopping early by valid [n', d]."""
         ...

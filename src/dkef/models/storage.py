@@ -143,7 +143,8 @@ def _class_of(path: Path, name: str, trusted: tuple[str, ...]) -> type[DensityMo
 # Where the classes of files written before each family had a folder are now.
 MOVED = {
     "dkef.models.gaussian.GaussianModel": "dkef.models.gaussian.density.GaussianModel",
-    "dkef.models.flows.FlowModel": "dkef.models.flows.model.FlowModel",
+    "dkef.models.flows.FlowModel": "dkef.models.flows.density.FlowModel",
+    "dkef.models.flows.model.FlowModel": "dkef.models.flows.density.FlowModel",
     "dkef.models.kef.KefModel": "dkef.models.kef.density.KefModel",
     "dkef.models.kcef.KcefModel": "dkef.models.kcef.density.KcefModel",
     "dkef.models.mixture.MixtureModel": "dkef.models.mixture.density.MixtureModel",

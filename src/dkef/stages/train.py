@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from dkef.config.code import sources_digest, target_modules
 from dkef.config.typed import instantiate
 from dkef.core.files import remove_abandoned, write_noted
 from dkef.core.provenance import config_digest
 from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
-from dkef.models.protocol import Workbench
+from dkef.models.protocol import FitContext
 from dkef.models.storage import write_model
+from dkef.training.checkpoint import checkpoint_identity
 
 log = logging.getLogger("dkef.stages.train")
 
@@ -38,15 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     pin_threads(config["threads"])
     splits = read_splits(args.data)
     digest = config_digest(args.config)
-    # The digests in the name keep a checkpoint of another configuration, other data or other code from being continued.
-    code = sources_digest("dkef.stages.train", *target_modules(config["spec"]))[:16]
-    checkpoint = args.out.with_name(f"checkpoint-{digest}-{splits.digest}-{code}.h5")
+    spec, cell = instantiate(config["spec"]), (config["dataset"], config["of"], config["seed"])
+    # The digest keeps a checkpoint of another configuration, other data or other code from being continued.
+    identity = config_digest(checkpoint_identity(spec, cell, splits.train, splits.valid))
+    checkpoint = args.out.with_name(f"checkpoint-{identity}.h5")
     for other in sorted(set(args.out.parent.glob("checkpoint-*")) - set(args.out.parent.glob(f"{checkpoint.stem}*"))):
         log.info("%s is of other settings, data or code and is not continued", other)
     # A variant draws what the model it varies draws, so that an ablation compares runs and not their luck.
-    bench = Workbench(config["dataset"], config["of"], config["seed"], checkpoint, config["threads"], log)
+    context = FitContext(*cell, checkpoint, config["threads"], log)
     start = time.monotonic()
-    fit = instantiate(config["spec"]).fit(splits.train, splits.valid, bench)
+    fit = spec.fit(splits.train, splits.valid, context)
     log.info("%s after %.1f s: status %s, %s", fit.stopped, time.monotonic() - start, fit.status, fit.notes)
     write_noted(args.trace, pd.DataFrame(fit.trace).to_csv(index=False))
     write_model(args.out, fit, {"config": config, "config_digest": digest, "data_digest": splits.digest})

@@ -37,7 +37,7 @@ def _hang_after_checkpoint():
         if os.path.basename(target).startswith("checkpoint-"):
             time.sleep(3600)
 
-    # Likelihood models leave a checkpoint every minute.
+    # Training leaves a checkpoint every half minute.
     time.monotonic = lambda: _monotonic() + 61 * next(looks)
     os.replace = replace
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from dkef.core.arrays import Array
-from dkef.models.flows.arithmetic import Arithmetic, Value
+from dkef.core.backend import Tensor
 from dkef.models.flows.networks import Draw, draw_network, network
 
 
@@ -26,9 +26,9 @@ def draw_coupling(prefix: str, order: Array, widths: tuple[int, ...], rng: np.ra
 
 
 def coupling_conditionals(
-    ops: Arithmetic, parameters: Mapping[str, Value], prefix: str, x: Value, activation: str, shift_activation: str
-) -> tuple[Value, Value]:
+    parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str, shift_activation: str
+) -> tuple[Tensor, Tensor]:
     """Shift t and negative log scale -s at x [n, D], both [n, D] and 0 for the coordinates that pass."""
-    s = network(ops, parameters, f"{prefix}.scale", x, activation)
-    t = network(ops, parameters, f"{prefix}.shift", x, shift_activation)
+    s = network(parameters, f"{prefix}.scale", x, activation)
+    t = network(parameters, f"{prefix}.shift", x, shift_activation)
     return t, -s

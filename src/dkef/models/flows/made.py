@@ -1,14 +1,15 @@
 """MADE: all conditionals p(x_d | earlier coordinates) from one masked network, Gaussian or mixtures of Gaussians."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from dkef.core.arrays import Array
+from dkef.core.backend import Tensor
 from dkef.models.flows import masks
-from dkef.models.flows.arithmetic import Arithmetic, Value
 from dkef.models.flows.networks import Draw, draw_network, network
+from dkef.models.jets import functions_of
 
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -34,34 +35,38 @@ def draw_made(
     return draw_network(prefix, connections, rng, output_bias_std=output_bias_std)
 
 
+def _parts(a: Tensor, parts: int) -> Sequence[Tensor]:
+    """The last axis in equal parts, one after the other."""
+    return functions_of(a).split(a, [a.shape[-1] // parts] * parts)
+
+
 def gaussian_conditionals(
-    ops: Arithmetic, parameters: Mapping[str, Value], prefix: str, x: Value, activation: str
-) -> tuple[Value, Value]:
+    parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str
+) -> tuple[Tensor, Tensor]:
     """Mean and half the log precision of each conditional at x [n, D]; both [n, D]."""
-    mean, log_precision = ops.split(network(ops, parameters, prefix, x, activation), 2)
+    mean, log_precision = _parts(network(parameters, prefix, x, activation), 2)
     return mean, 0.5 * log_precision
 
 
 def mixture_conditionals(
-    ops: Arithmetic, parameters: Mapping[str, Value], prefix: str, x: Value, activation: str
-) -> tuple[Value, Value, Value]:
+    parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str
+) -> tuple[Tensor, Tensor, Tensor]:
     """Unnormalised log weights, means and half log precisions of each conditional at x [n, D]; all [n, D, K]."""
     dimension = parameters[f"{prefix}.weight0"].shape[0]
-    heads = ops.split(network(ops, parameters, prefix, x, activation), 3)
-    log_a, mean, log_precision = (ops.unfold(head, dimension) for head in heads)
+    heads = _parts(network(parameters, prefix, x, activation), 3)
+    log_a, mean, log_precision = (functions_of(x).unfold(head, dimension) for head in heads)
     return log_a, mean, 0.5 * log_precision
 
 
-def mixture_log_density(
-    ops: Arithmetic, parameters: Mapping[str, Value], prefix: str, x: Value, activation: str
-) -> Value:
+def mixture_log_density(parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str) -> Tensor:
     """log p(x) of a MADE-MOG at x [n, D]; [n].
 
     Weights are normalised and components summed in the log domain, so that a point far from all components has a
     very negative log density where the authors' code had log 0.
     """
-    log_a, mean, half_log_precision = mixture_conditionals(ops, parameters, prefix, x, activation)
+    ops = functions_of(x)
+    log_a, mean, half_log_precision = mixture_conditionals(parameters, prefix, x, activation)
     z = (x[..., None] - mean) * ops.exp(half_log_precision)
     log_components = log_a + half_log_precision - 0.5 * (z * z)
     log_conditionals = ops.log_sum_exp(log_components) - ops.log_sum_exp(log_a)
-    return ops.sum(log_conditionals - 0.5 * LOG_2PI)
+    return ops.sum(log_conditionals - 0.5 * LOG_2PI, -1)

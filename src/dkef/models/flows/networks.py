@@ -4,13 +4,15 @@ Masks are used twice: when weights are drawn, and to erase the gradient of what 
 therefore exactly 0 for ever, and the forward pass needs no masks at all.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dkef.core.arrays import Array
-from dkef.models.flows.arithmetic import Arithmetic, Value
+from dkef.core.backend import Tensor
+from dkef.models.layers import Layer, features
 
 
 class Draw(NamedTuple):
@@ -44,11 +46,18 @@ def draw_network(
     return Draw(parameters, free)
 
 
-def network(ops: Arithmetic, parameters: Mapping[str, Value], prefix: str, x: Value, activation: str) -> Value:
+def network(parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str) -> Tensor:
     """Output of a network at x [n, in], with as many hidden layers as it has weights for; [n, out]."""
-    activate = ops.tanh if activation == "tanh" else ops.relu
-    h, index = x @ parameters[f"{prefix}.weight0"] + parameters[f"{prefix}.bias0"], 1
-    while f"{prefix}.weight{index}" in parameters:
-        h = activate(h) @ parameters[f"{prefix}.weight{index}"] + parameters[f"{prefix}.bias{index}"]
-        index += 1
-    return h
+    count = next(i for i in itertools.count() if f"{prefix}.weight{i}" not in parameters)
+    return features(
+        x,
+        [
+            Layer(
+                parameters[f"{prefix}.weight{i}"],
+                parameters[f"{prefix}.bias{i}"],
+                None,
+                activation if i < count - 1 else "linear",
+            )
+            for i in range(count)
+        ],
+    )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dkef.config.typed import one_of, require
 from dkef.core.arrays import Array
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Flow:
         """
         return rows >= 100 * self.batch_rows if self.jit_compile is None else self.jit_compile
 
-    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
+    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
         from dkef.models.flows.fit import fit_flow
 
-        return fit_flow(self, train, valid, bench)
+        return fit_flow(self, train, valid, context)

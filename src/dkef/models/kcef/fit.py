@@ -11,17 +11,17 @@ from dkef.models.kcef.conditional import Hyper, Rows
 from dkef.models.kcef.density import Conditional, KcefModel
 from dkef.models.kcef.search import Search
 from dkef.models.kcef.spec import Kcef
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
 
 
-def fit_kcef(spec: Kcef, train: Array, valid: Array, bench: Workbench) -> Fit:
+def fit_kcef(spec: Kcef, train: Array, valid: Array, context: FitContext) -> Fit:
     """Choose hyper-parameters and fit factor by factor; the trace has one record a search iteration."""
     # BLAS on as many threads as there are cores waits more than it works on these thin products: ten times the cost
-    with threadpool_limits(bench.threads, user_api="blas"):
-        return _fit(spec, train, valid, bench)
+    with threadpool_limits(context.threads, user_api="blas"):
+        return _fit(spec, train, valid, context)
 
 
-def _fit(spec: Kcef, train: Array, valid: Array, bench: Workbench) -> Fit:
+def _fit(spec: Kcef, train: Array, valid: Array, context: FitContext) -> Fit:
     x = np.asarray(train[: spec.rows], dtype=np.float64)
     if len(x) < 2 * spec.folds:
         raise DkefError(f"kcef: {len(x)} training rows are too few for {spec.folds} folds; lower model.folds")
@@ -46,7 +46,7 @@ def _fit(spec: Kcef, train: Array, valid: Array, bench: Workbench) -> Fit:
         trace += [{"conditional": i, "iteration": t} | step for t, step in enumerate(steps)]
         converged &= found
         left = (time.perf_counter() - began) / (i + 1) * (x.shape[1] - i - 1)
-        bench.log.info(
+        context.log.info(
             "kcef: conditional %d of %d, held-out score %.4f, g_x %.3g, g_y %.3g, lambda %.2g, %d iterations, "
             "%d quadrature nodes, %.0f s left",
             i + 1, x.shape[1], steps[-1]["held_out_score"], *hyper, len(steps) - 1, conditional.nodes, left,
@@ -54,7 +54,7 @@ def _fit(spec: Kcef, train: Array, valid: Array, bench: Workbench) -> Fit:
     model = KcefModel(tuple(conditionals))
     error = float(model.log_z_error(x).max())
     if error > len(conditionals) * spec.quadrature_tolerance:
-        bench.log.warning(
+        context.log.warning(
             "kcef: the quadrature of log Z is off by up to %.1g nats, beyond model.quadrature_tolerance", error
         )
     notes: dict[str, float | int | str] = {

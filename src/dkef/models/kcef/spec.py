@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dkef.config.typed import one_of, require
 from dkef.core.arrays import Array
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Kcef:
             require(getattr(self, key) > 0, f"model.{key}", getattr(self, key), "> 0")
         require(self.max_iterations >= 1, "model.max_iterations", self.max_iterations, ">= 1")
 
-    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
+    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
         from dkef.models.kcef.fit import fit_kcef
 
-        return fit_kcef(self, train, valid, bench)
+        return fit_kcef(self, train, valid, context)

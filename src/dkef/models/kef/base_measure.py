@@ -1,6 +1,6 @@
 """Derivatives of log q0(x) = -sum_d |x_d - mu_d|^beta_d / (2 sigma_d^2)."""
 
-from dkef.models.kef.backend import Tensor, backend_of
+from dkef.core.backend import Tensor, backend_of
 from dkef.models.kef.kernels import Expansion
 from dkef.models.kef.parameters import BaseMeasure
 

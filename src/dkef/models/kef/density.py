@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from dkef.core.arrays import Array
+from dkef.core.backend import Tensor
 from dkef.core.errors import DkefError
-from dkef.models.kef.backend import Tensor
 from dkef.models.kef.base_measure import base_jet
-from dkef.models.kef.jets import features, network_jet
 from dkef.models.kef.kernels import Expansion, KernelJet, expansion, kernel_jet
 from dkef.models.kef.langevin import langevin_chains
 from dkef.models.kef.parameters import KefParameters
+from dkef.models.layers import feature_jet, features
 from dkef.models.protocol import DensityModel, Evaluation
 
 LIPSCHITZ_ACTIVATIONS = ("softplus", "linear")
@@ -29,7 +29,7 @@ def inducing_features(parameters: KefParameters) -> list[Tensor]:
 def kernel_jets(parameters: KefParameters, x: Tensor, psi: Sequence[Tensor]) -> list[KernelJet]:
     """What the derivatives of each component's kernel between the rows of x [n, d] and z are made of."""
     return [
-        kernel_jet(component, network_jet(x, component.layers), own)
+        kernel_jet(component, feature_jet(x, component.layers), own)
         for component, own in zip(parameters.components, psi, strict=True)
     ]
 

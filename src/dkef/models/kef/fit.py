@@ -5,7 +5,6 @@ fitted to Dt, until the validation loss stops improving. Phase 2 tunes the regul
 training rows. The last step solves for alpha on all of them, in float64.
 """
 
-import dataclasses
 import functools
 import math
 import time
@@ -13,39 +12,31 @@ from dataclasses import replace
 
 import numpy as np
 
-from dkef.config.code import sources_digest
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
-from dkef.core.provenance import array_digest, canonical
 from dkef.models.kef.density import KefModel
 from dkef.models.kef.graph import KefGraph
 from dkef.models.kef.parameters import Component, KefParameters
 from dkef.models.kef.phase2 import finish
-from dkef.models.kef.progress import (
-    Progress,
-    read_progress,
-    with_step,
-    with_validation,
-    without_step,
-    write_progress,
-)
 from dkef.models.kef.spec import KernelExponentialFamily
 from dkef.models.kef.statistics import solve
-from dkef.models.kef.variables import Layout, assemble, frozen_names, initial_values, regularisers
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.kef.variables import assemble, frozen_names, initial_values, regularisers
+from dkef.models.protocol import Fit, FitContext
 from dkef.training.adam import clipped
+from dkef.training.checkpoint import checkpoint_identity
+from dkef.training.layout import Layout
+from dkef.training.loop import Limits, run_training
+from dkef.training.progress import Progress
 
-LOG_SECONDS = 30.0
 
-
-def fit_kef(spec: KernelExponentialFamily, train: Array, valid: Array, bench: Workbench) -> Fit:
+def fit_kef(spec: KernelExponentialFamily, train: Array, valid: Array, context: FitContext) -> Fit:
     """Fit to the rows of train [n, d], stopping early by valid [n', d]."""
     check_data(spec, train, valid)
     start = time.monotonic()
-    training = ScoreMatching(spec, train, valid, bench)
+    training = ScoreMatching(spec, train, valid, context)
     progress = training.phase1()
     diverged = progress.stopped == "diverged" or not math.isfinite(progress.stopping.best)
-    final = finish(training.graph, progress.best_theta, train, valid, bench)
+    final = finish(training.graph, progress.best_theta, train, valid, context)
     parameters = plain_parameters(assemble(spec, training.layout.unpack(final.theta), final.alpha))
     return Fit(
         KefModel(parameters),
@@ -87,11 +78,11 @@ def plain_parameters(parameters: KefParameters) -> KefParameters:
 
 
 class ScoreMatching:
-    """Phase 1 for one specification, one dataset and one seed."""
+    """Phase 1 for one specification, one dataset and one seed; what `dkef.training.loop` calls a learner."""
 
-    def __init__(self, spec: KernelExponentialFamily, train: Array, valid: Array, bench: Workbench) -> None:
-        self.spec, self.train, self.valid, self.bench = spec, train, valid, bench
-        values = initial_values(spec, train, bench.rng("init"))
+    def __init__(self, spec: KernelExponentialFamily, train: Array, valid: Array, context: FitContext) -> None:
+        self.spec, self.train, self.valid, self.context = spec, train, valid, context
+        values = initial_values(spec, train, context.rng("init"))
         self.layout = Layout.of(values, frozen_names(spec))
         self.start = self.layout.pack(values)
         self.graph = KefGraph(spec, self.layout)
@@ -100,58 +91,36 @@ class ScoreMatching:
         # Both are asked for at every iteration and seldom change.
         self.epoch_order = functools.lru_cache(maxsize=1)(self.draw_epoch_order)
         self.validation_rows = functools.lru_cache(maxsize=1)(self.draw_validation_rows)
-        belongs_to = dataclasses.asdict(spec), array_digest(train, valid), bench.seed, sources_digest(__name__)
-        self.identity = canonical(belongs_to)
 
     def phase1(self) -> Progress:
         """Iterate until the validation loss stops improving, or a limit is met."""
-        spec, bench = self.spec, self.bench
-        progress = read_progress(bench.checkpoint, self.identity, spec.patience, bench.log)
-        if progress is None:
-            progress = Progress.start(self.start, spec.patience)
-        else:
-            bench.log.info("continuing from iteration %d, %.0f s spent", progress.iteration, progress.seconds)
-        begun, before = time.monotonic(), progress
-        next_line = begun + LOG_SECONDS
-        while not progress.stopped:
-            progress = replace(self.iterate(progress), seconds=before.seconds + time.monotonic() - begun)
-            progress = replace(progress, stopped=self.reason_to_stop(progress))
-            due = progress.stopped or progress.iteration % spec.checkpoint_interval == 0
-            if bench.checkpoint is not None and due:
-                write_progress(bench.checkpoint, progress, self.identity)
-            if progress.stopped or time.monotonic() > next_line:
-                next_line = time.monotonic() + LOG_SECONDS
-                self.report(progress, progress.iteration - before.iteration, time.monotonic() - begun)
-        return progress
+        spec, context = self.spec, self.context
+        limits = Limits(
+            spec.patience,
+            spec.validation_interval,
+            spec.max_iterations,
+            spec.time_budget_hours,
+            spec.checkpoint_interval,
+        )
+        identity = checkpoint_identity(spec, context.cell, self.train, self.valid)
+        return run_training(self, self.start, limits, context.checkpoint, identity, context.log)
 
-    def iterate(self, progress: Progress) -> Progress:
-        """One gradient step on fresh Dt and Dv, then the validation that is due after it."""
-        i = progress.iteration
-        step = self.graph.step_gradient(progress.theta, *self.minibatches(i))
+    def advance(self, progress: Progress, stop: int) -> Progress:
+        """One gradient step on fresh Dt and Dv."""
+        step = self.graph.step_gradient(progress.theta, *self.minibatches(progress.iteration))
         gradient = None if step is None else step.gradient + self.decay * progress.theta
         norm = math.nan if gradient is None else float(np.linalg.norm(gradient))
         if step is None or gradient is None or not (math.isfinite(norm) and math.isfinite(step.loss)):
-            progress = without_step(progress)
+            progress = progress.without_step()
         else:
             direction = clipped(gradient, norm, self.spec.clip_norm)
-            progress = with_step(progress, *progress.adam.step(progress.theta, direction, self.spec.learning_rate))
-        validation = math.nan
-        if (i + 1) % self.spec.validation_interval == 0:
-            validation = self.validation_loss(progress.theta, i)
-            progress = with_validation(progress, i + 1, validation)
+            theta, adam = progress.adam.step(progress.theta, direction, self.spec.learning_rate)
+            progress = replace(progress, theta=theta, adam=adam, skipped_in_a_row=0)
         loss = math.nan if step is None else step.loss
-        record = self.trace_record(progress.theta, i + 1, validation, loss, norm)
-        return replace(progress, iteration=i + 1, trace=[*progress.trace, record])
+        return replace(progress, iteration=progress.iteration + 1, loss_sum=loss, gradient_norm=norm)
 
-    def reason_to_stop(self, progress: Progress) -> str:
-        spec = self.spec
-        if progress.skipped_in_a_row >= spec.max_skipped:
-            return "diverged"
-        if progress.stopping.exhausted(progress.iteration):
-            return "converged"
-        if progress.iteration >= spec.max_iterations:
-            return "max_iterations"
-        return "time_budget" if progress.seconds > 3600 * spec.time_budget_hours else ""
+    def diverged(self, progress: Progress) -> bool:
+        return progress.skipped_in_a_row >= self.spec.max_skipped
 
     def minibatches(self, i: int) -> tuple[Array, Array]:
         """Dt and Dv of iteration i: consecutive disjoint slices of the epoch's shuffled rows, with fresh noise."""
@@ -162,16 +131,17 @@ class ScoreMatching:
         return rows[: self.batch], rows[self.batch :]
 
     def draw_epoch_order(self, epoch: int) -> Array:
-        return self.bench.rng(f"minibatches, epoch {epoch}").permutation(len(self.train))
+        return self.context.rng(f"minibatches, epoch {epoch}").permutation(len(self.train))
 
     def noised(self, rows: Array, purpose: str) -> Array:
         if self.spec.noise_std == 0:
             return rows
-        return rows + self.spec.noise_std * self.bench.rng(purpose).standard_normal(rows.shape)
+        return rows + self.spec.noise_std * self.context.rng(purpose).standard_normal(rows.shape)
 
-    def validation_loss(self, theta: Array, i: int) -> float:
+    def validation_loss(self, progress: Progress) -> float:
         """J on the validation rows for alpha fitted to training rows with the current kernel and regularisers."""
-        fit_rows, valid_rows = self.validation_rows(i if self.spec.validation_noise else 0)
+        theta = progress.theta
+        fit_rows, valid_rows = self.validation_rows(progress.iteration - 1 if self.spec.validation_noise else 0)
         weights = regularisers(self.spec, self.layout.unpack(theta))
         solution = solve(self.graph.statistics(theta, fit_rows), weights, self.graph.gram(theta))
         return math.nan if solution is None else float(self.graph.loss_rows(theta, solution.alpha, valid_rows).mean())
@@ -179,43 +149,26 @@ class ScoreMatching:
     def draw_validation_rows(self, draw: int) -> tuple[Array, Array]:
         """Rows behind alpha and rows behind J: one draw for the whole run, or one for each validation."""
         size = min(self.spec.validation_fit_rows or len(self.train), len(self.train))
-        chosen = self.bench.rng(f"validation fit rows, draw {draw}").permutation(len(self.train))[:size]
+        chosen = self.context.rng(f"validation fit rows, draw {draw}").permutation(len(self.train))[:size]
         fit_rows = self.noised(self.train[chosen], f"validation fit noise, draw {draw}")
         if not self.spec.validation_noise:
             return fit_rows, self.valid
         return fit_rows, self.noised(self.valid, f"validation noise, draw {draw}")
 
-    def trace_record(
-        self, theta: Array, iteration: int, validation: float, loss: float, norm: float
-    ) -> dict[str, float]:
+    def record(self, progress: Progress, validation_loss: float | None) -> dict[str, float]:
         """What Figures 4 and 5 and a worried reader want to see of one iteration."""
-        values = self.layout.unpack(theta)
+        values = self.layout.unpack(progress.theta)
         weights = regularisers(self.spec, values)
         power = 2 if self.spec.width_parametrisation == "squared" else 1
         beta = self.spec.beta_floor + np.exp(values["log_beta"])
         return {
-            "iteration": iteration,
-            "validation_loss": validation,
-            "minibatch_loss": loss,
+            "iteration": progress.iteration,
+            "validation_loss": math.nan if validation_loss is None else validation_loss,
+            "minibatch_loss": progress.mean_loss,
             "lambda_alpha": float(weights.alpha),
             "lambda_c": float(weights.c),
             **{f"tau_{r}": float(10 ** (power * t)) for r, t in enumerate(values["log10_scale"])},
             "beta_min": float(beta.min()),
             "beta_max": float(beta.max()),
-            "gradient_norm": norm,
+            "gradient_norm": progress.gradient_norm,
         }
-
-    def report(self, progress: Progress, iterations: int, seconds: float) -> None:
-        rate = iterations / max(seconds, 1e-9)
-        budget = 3600 * self.spec.time_budget_hours - progress.seconds
-        left = max(0.0, min((self.spec.max_iterations - progress.iteration) / max(rate, 1e-9), budget))
-        self.bench.log.info(
-            "iteration %d: validation %.4f, best %.4f at %d, skipped %d, %.1f iterations/s, %s",
-            progress.iteration,
-            progress.last_validation,
-            progress.stopping.best,
-            progress.stopping.best_step,
-            progress.skipped,
-            rate,
-            f"stopped: {progress.stopped}" if progress.stopped else f"at most {left:.0f} s left",
-        )

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dkef.core.arrays import Array
+from dkef.core.backend import Tensor
 from dkef.core.tensorflow import tf
-from dkef.models.kef.backend import Tensor
 from dkef.models.kef.base_measure import base_jet
 from dkef.models.kef.density import density_jet, f_jet, inducing_features, kernel_jets, log_density_jet
 from dkef.models.kef.kernels import Expansion, KernelJet
@@ -31,7 +31,8 @@ from dkef.models.kef.statistics import (
     mean_of,
     normal_equations,
 )
-from dkef.models.kef.variables import Layout, Regularisers, assemble, regularisers
+from dkef.models.kef.variables import Regularisers, assemble, regularisers
+from dkef.training.layout import Layout
 
 
 class StepGradient(NamedTuple):

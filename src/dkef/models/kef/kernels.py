@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dkef.models.kef.backend import Tensor, backend_of
-from dkef.models.kef.jets import Jet, rowwise_matmul
+from dkef.core.backend import Tensor, backend_of
+from dkef.models.jets import Jet, flat_matmul
 from dkef.models.kef.parameters import Component
 
 
@@ -65,19 +65,9 @@ def centred(phi: Tensor, psi: Tensor) -> tuple[Tensor, Tensor]:
     return phi - centre, psi - centre
 
 
-def gaussian_kernel(component: Component, phi: Tensor, psi: Tensor) -> Tensor:
-    """rho exp(-|phi_n - psi_m|^2 / (2 tau)) for phi [n, w], psi [m, w]; returns [n, m]."""
-    ops = backend_of(phi)
-    squared = dot(phi, phi)[:, None] - 2.0 * ops.matmul(phi, ops.transpose(psi)) + dot(psi, psi)
-    return component.rho * ops.exp(ops.maximum(squared, 0.0) / (-2.0 * component.tau))
-
-
 def kernel_matrix(component: Component, phi: Tensor, psi: Tensor) -> Tensor:
     """k between points with features phi [n, w] and psi [m, w]; returns [n, m]."""
-    if component.kind == "linear":
-        ops = backend_of(phi)
-        return component.rho * ops.matmul(phi, ops.transpose(psi))
-    return gaussian_kernel(component, *centred(phi, psi))
+    return component.kernel_of_features(*((phi, psi) if component.kind == "linear" else centred(phi, psi)))
 
 
 def with_column(a: Tensor, column: Tensor) -> Tensor:
@@ -95,7 +85,7 @@ def kernel_jet(component: Component, jet: Jet, psi: Tensor) -> KernelJet:
     p = with_column(P, products(P, phi[:, None])[..., 0])
     s = with_column(S, products(S, phi[:, None])[..., 0] + dot(P, P))
     b = with_column(-psi, ops.like(np.ones(psi.shape[0]), psi)) / component.tau
-    return KernelJet(gaussian_kernel(component, phi, psi), p, s, b)
+    return KernelJet(component.kernel_of_features(phi, psi), p, s, b)
 
 
 def rows_of(part: Tensor, n: int) -> Tensor:
@@ -107,7 +97,7 @@ def derivatives(component: Component, jet: KernelJet, scale: Tensor) -> Derivati
     """Derivatives of k(x_n, z_m), row n times scale_n; scale: [n]."""
     ops = backend_of(scale)
     basis = ops.transpose(jet.b)
-    along, bend = rowwise_matmul(jet.p, basis), rowwise_matmul(jet.s, basis)
+    along, bend = flat_matmul(jet.p, basis), flat_matmul(jet.s, basis)
     if component.kind == "linear":
         per_row = -scale[:, None, None]
         return Derivatives(per_row * along, per_row * bend)
@@ -128,14 +118,14 @@ def expansion(component: Component, jet: KernelJet, alpha: Tensor) -> Expansion:
     if component.kind == "linear":
         e = ops.matmul(alpha, jet.b)[None]
         return Expansion(value, -products(jet.p, e), -products(jet.s, e))
-    e = rowwise_matmul(a, jet.b)  # [n, c, w]: sum_m a_ncm b_m
+    e = flat_matmul(a, jet.b)  # [n, c, w]: sum_m a_ncm b_m
     (n, d, w), (c, m) = jet.p.shape, alpha.shape
     if n * d * m < (n + m) * w * w:
-        along = rowwise_matmul(jet.p, ops.transpose(jet.b))
+        along = flat_matmul(jet.p, ops.transpose(jet.b))
         quadratic = products(along * along, a)
     else:
         b = ops.reshape(jet.b, (m, w, 1))
         outer = ops.reshape(products(b, b), (m, w * w))
-        moment = ops.reshape(rowwise_matmul(a, outer), (n, c * w, w))  # symmetric in its w x w
+        moment = ops.reshape(flat_matmul(a, outer), (n, c * w, w))  # symmetric in its w x w
         quadratic = dot(ops.reshape(products(jet.p, moment), (n, d, c, w)), ops.reshape(jet.p, (n, d, 1, w)))
     return Expansion(value, -products(jet.p, e), quadratic - products(jet.s, e))

@@ -4,6 +4,7 @@ import numpy as np
 
 from dkef.core.arrays import Array
 from dkef.models.kef.parameters import Component, KefParameters
+from dkef.models.layers import features_and_pullback
 
 TARGET_ACCEPTANCE = 0.57  # optimal for Langevin proposals in high dimension
 
@@ -28,11 +29,7 @@ class ScoreField:
 
 def _component_gradient(component: Component, psi: Array, alpha: Array, x: Array) -> tuple[Array, Array]:
     """sum_m alpha_m k(x, z_m) and its gradient in x for one component with inducing features psi [m, w]."""
-    phi, slopes = x, []
-    for layer in component.layers:
-        h = phi @ layer.weight + layer.bias + (0.0 if layer.skip is None else x @ layer.skip)
-        phi, slope = _softplus_with_slope(h) if layer.activation == "softplus" else (h, np.ones_like(h))
-        slopes.append(slope)
+    phi, pullback = features_and_pullback(x, component.layers)
     if component.kind == "linear":
         value = component.rho * (phi @ (psi.T @ alpha))
         back = np.broadcast_to(component.rho * (psi.T @ alpha), phi.shape)
@@ -40,19 +37,7 @@ def _component_gradient(component: Component, psi: Array, alpha: Array, x: Array
         weights = component.kernel_of_features(phi, psi) * alpha
         value = weights.sum(axis=1)
         back = (weights @ psi - value[:, None] * phi) / component.tau
-    gradient = np.zeros_like(x)
-    for layer, slope in zip(reversed(component.layers), reversed(slopes), strict=True):
-        back = back * slope
-        if layer.skip is not None:
-            gradient += back @ layer.skip.T
-        back = back @ layer.weight.T
-    return value, gradient + back
-
-
-def _softplus_with_slope(h: Array) -> tuple[Array, Array]:
-    """log(1 + exp(h)) and its derivative from one exponential."""
-    e = np.exp(-np.abs(h))
-    return np.maximum(h, 0.0) + np.log1p(e), np.where(h > 0, 1.0, e) / (1.0 + e)
+    return value, pullback(back)
 
 
 def langevin_chains(parameters: KefParameters, start: Array, steps: int, rng: np.random.Generator) -> Array:

@@ -7,7 +7,8 @@ import numpy as np
 
 from dkef.core.arrays import Array
 from dkef.models.kef.loops import LANES, scale_kernel
-from dkef.models.kef.parameters import Component, KefParameters, Layer
+from dkef.models.kef.parameters import Component, KefParameters
+from dkef.models.layers import Layer
 
 # Squares of what is kept stay above the smallest normal float32; less than this changes no sum of its terms.
 SMALLEST_KERNEL = 2.0**-62

@@ -15,21 +15,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from dkef.core.arrays import Array
-
-
-def softplus(x: Array) -> Array:
-    """log(1 + exp(x)), without overflow."""
-    return np.logaddexp(0.0, x)
-
-
-@dataclass(frozen=True)
-class Layer:
-    """h -> activation(h weight + x skip + bias), with x the network's own input."""
-
-    weight: Array  # [fan_in, width]
-    bias: Array  # [width]
-    skip: Array | None  # [d, width], or None
-    activation: str  # softplus | linear
+from dkef.core.backend import Tensor, backend_of
+from dkef.models.layers import Layer, features
 
 
 @dataclass(frozen=True)
@@ -46,27 +33,22 @@ class Component:
 
     def features(self, x: Array) -> Array:
         """phi(x) for x [n, d]; returns [n, w]."""
-        h = x
-        for layer in self.layers:
-            h = h @ layer.weight + layer.bias
-            if layer.skip is not None:
-                h = h + x @ layer.skip
-            if layer.activation == "softplus":
-                h = softplus(h)
-        return h
+        phi: Array = features(x, self.layers)
+        return phi
 
     def kernel(self, x: Array, y: Array) -> Array:
         """rho kappa(phi(x), phi(y)) for x [n, d], y [m, d]; returns [n, m]."""
-        return self.kernel_of_features(self.features(x), self.features(y))
+        k: Array = self.kernel_of_features(self.features(x), self.features(y))
+        return k
 
-    def kernel_of_features(self, phi_x: Array, phi_y: Array) -> Array:
-        """rho kappa(phi_x, phi_y) for features phi_x [n, w], phi_y [m, w]; returns [n, m]."""
+    def kernel_of_features(self, phi: Tensor, psi: Tensor) -> Tensor:
+        """rho kappa(phi_n, psi_m) for features phi [n, w], psi [m, w]; returns [n, m]."""
+        ops = backend_of(phi)
+        products = ops.matmul(phi, ops.transpose(psi))
         if self.kind == "linear":
-            products: Array = self.rho * (phi_x @ phi_y.T)
-            return products
-        squared = (phi_x**2).sum(1)[:, None] - 2 * phi_x @ phi_y.T + (phi_y**2).sum(1)
-        gaussian: Array = self.rho * np.exp(-np.maximum(squared, 0.0) / (2 * self.tau))
-        return gaussian
+            return self.rho * products
+        squared = ops.sum(phi * phi, -1)[:, None] - 2.0 * products + ops.sum(psi * psi, -1)
+        return self.rho * ops.exp(ops.maximum(squared, 0.0) / (-2.0 * self.tau))
 
 
 @dataclass(frozen=True)
@@ -88,7 +70,7 @@ class BaseMeasure:
         return gradient
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """n independent draws, [n, d]: |x_d - mu_d|^beta_d / (2 sigma_d^2) has the Gamma law of shape 1 / beta_d."""
+        """n independent draws, [n, d]: |x_d - mu_d|^beta_d / (2 sigma_d^2) is Gamma distributed with shape 1/beta_d."""
         gamma = rng.standard_gamma(1 / self.beta, size=(n, len(self.mu)))
         sign = rng.integers(2, size=gamma.shape) * 2 - 1
         draws: Array = self.mu + sign * (2 * self.sigma**2 * gamma) ** (1 / self.beta)

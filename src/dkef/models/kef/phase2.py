@@ -18,7 +18,7 @@ from dkef.models.kef.graph import KefGraph, padded
 from dkef.models.kef.parameters import KefParameters
 from dkef.models.kef.statistics import Statistics, kernel_statistics, lambda_gradient, mean_of, solve
 from dkef.models.kef.variables import BASE, LAMBDAS, assemble, regularisers
-from dkef.models.protocol import Workbench
+from dkef.models.protocol import FitContext
 from dkef.training.adam import Adam, clipped
 from dkef.training.early_stopping import EarlyStopping
 
@@ -69,17 +69,17 @@ def full_statistics(parameters: KefParameters, train: Array, block_rows: int) ->
     )
 
 
-def finish(graph: KefGraph, theta: Array, train: Array, valid: Array, bench: Workbench) -> Final:
+def finish(graph: KefGraph, theta: Array, train: Array, valid: Array, context: FitContext) -> Final:
     """Tune the regularisers on statistics of all training rows, then solve for alpha on them."""
-    return Phase2(graph, train, valid, bench).run(theta)
+    return Phase2(graph, train, valid, context).run(theta)
 
 
 class Phase2:
     """The statistics of all training rows, under one draw of noise, and what is done with them."""
 
-    def __init__(self, graph: KefGraph, train: Array, valid: Array, bench: Workbench) -> None:
-        self.graph, self.spec, self.bench = graph, graph.spec, bench
-        noise = bench.rng("final statistics noise").standard_normal(train.shape) if self.spec.noise_std else 0.0
+    def __init__(self, graph: KefGraph, train: Array, valid: Array, context: FitContext) -> None:
+        self.graph, self.spec, self.context = graph, graph.spec, context
+        noise = context.rng("final statistics noise").standard_normal(train.shape) if self.spec.noise_std else 0.0
         self.train, self.clean_train = train + self.spec.noise_std * noise, train
         self.valid = valid
         moving = LAMBDAS + (BASE if self.spec.phase2_parameters == "lambda_and_q0" else ())
@@ -196,11 +196,11 @@ class Phase2:
         """Validation rows of step i: slices of a shuffled order, of one size, noised where validation is."""
         size = min(self.spec.phase2_batch_rows, len(self.valid))
         per_pass = len(self.valid) // size
-        order = self.bench.rng(f"phase 2 rows, pass {i // per_pass}").permutation(len(self.valid))
+        order = self.context.rng(f"phase 2 rows, pass {i // per_pass}").permutation(len(self.valid))
         rows = self.valid[order[(i % per_pass) * size :][:size]]
         if not self.spec.validation_noise or self.spec.noise_std == 0:
             return rows
-        return rows + self.spec.noise_std * self.bench.rng(f"phase 2 noise, step {i}").standard_normal(rows.shape)
+        return rows + self.spec.noise_std * self.context.rng(f"phase 2 noise, step {i}").standard_normal(rows.shape)
 
     def solved(self, theta: Array, statistics: Statistics, iterations: int) -> Final:
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from dkef.config.typed import one_of, require
 from dkef.core.arrays import Array
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class KernelExponentialFamily:
         require(len(scales) >= self.components, "model.kernel_scales", scales, f"at least {self.components} scales")
         require(not self.extra_unit or self.layers > 0, "model.extra_unit", self.extra_unit, "false without layers")
 
-    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
+    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
         from dkef.models.kef.fit import fit_kef
 
-        return fit_kef(self, train, valid, bench)
+        return fit_kef(self, train, valid, context)
 
 
 AT_LEAST_ONE = (

@@ -13,13 +13,13 @@ import scipy.linalg
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from dkef.core.arrays import Array
-from dkef.models.kef.backend import Tensor, backend_of
+from dkef.core.backend import Tensor, backend_of
 from dkef.models.kef.base_measure import base_jet
 from dkef.models.kef.density import inducing_features, kernel_jets
-from dkef.models.kef.jets import features
 from dkef.models.kef.kernels import KernelJet, derivatives, kernel_matrix
 from dkef.models.kef.parameters import KefParameters
 from dkef.models.kef.variables import Regularisers
+from dkef.models.layers import features
 
 BLAS = ThreadpoolController()
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -5,15 +5,15 @@ Positive quantities are free in the logarithm: scale = 10^t, lambda = 10^l, beta
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from dkef.core.arrays import Array
-from dkef.models.kef.backend import Tensor, backend_of
-from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters, Layer
+from dkef.core.backend import Tensor, backend_of
+from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.models.kef.spec import KernelExponentialFamily
+from dkef.models.layers import Layer
 
 LAMBDAS = ("log10_lambda_alpha", "log10_lambda_c")
 BASE = ("mu", "sigma", "log_beta")
@@ -71,43 +71,6 @@ def frozen_names(spec: KernelExponentialFamily) -> set[str]:
     if spec.kernel == "linear":
         frozen |= {"log10_scale"}
     return frozen
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where each trained quantity lies in the flat vector, and the values of those that are not trained."""
-
-    shapes: dict[str, tuple[int, ...]]
-    constants: dict[str, Array]
-
-    @classmethod
-    def of(cls, values: Mapping[str, Array], frozen: set[str]) -> "Layout":
-        return cls(
-            {name: value.shape for name, value in values.items() if name not in frozen},
-            {name: value for name, value in values.items() if name in frozen},
-        )
-
-    @property
-    def sizes(self) -> list[int]:
-        return [math.prod(shape) for shape in self.shapes.values()]
-
-    def pack(self, values: Mapping[str, Array]) -> Array:
-        """The trained quantities as one vector."""
-        return np.concatenate([np.ravel(values[name]) for name in self.shapes]).astype(np.float64)
-
-    def unpack(self, theta: Tensor) -> dict[str, Tensor]:
-        """All quantities by name, of the library and precision of theta."""
-        ops = backend_of(theta)
-        pieces = ops.split(theta, self.sizes)
-        named = {k: ops.reshape(piece, shape) for (k, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
-        return named | {name: ops.like(value, theta) for name, value in self.constants.items()}
-
-    def mask(self, *prefixes: str) -> Array:
-        """1 where the vector holds a quantity whose name starts with one of the prefixes, else 0."""
-        flags = [
-            np.full(size, float(name.startswith(prefixes))) for name, size in zip(self.shapes, self.sizes, strict=True)
-        ]
-        return np.concatenate(flags)
 
 
 def assemble(spec: KernelExponentialFamily, values: Mapping[str, Tensor], alpha: Tensor) -> KefParameters:

@@ -9,7 +9,7 @@ and the bound on its bias. Score matching never sees these constants, which is w
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.data.whitening import Whitening
-from dkef.models.protocol import DensityModel, Evaluation
+from dkef.models.protocol import DensityModel, Evaluation, FitContext
 from dkef.models.storage import TRUSTED_PACKAGES, density_class
 
 STEP = 5e-4  # of the differences below, in whitened coordinates, where densities have features of size 0.05 and more
@@ -30,6 +30,14 @@ class LogZ(NamedTuple):
     stderr: float = 0.0
     bias_bound: float = 0.0  # the estimate lies below log Z by no more than this, on average; NaN if not known
     status: str = "ok"  # or why not to believe the estimate
+
+
+class ComponentNormaliser(Protocol):
+    """What `model.log_z` of a mixture names: a frozen dataclass that finds log Z of fitted components."""
+
+    def log_z(self, model: DensityModel, train: Array, context: FitContext) -> LogZ:
+        """log Z of a model that was fitted to the rows of train [n, d]; the context names its random streams."""
+        ...
 
 
 @dataclass(frozen=True)

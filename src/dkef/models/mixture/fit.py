@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,13 +11,11 @@ from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.data.whitening import Whitening
-from dkef.models.mixture.density import LogZ, MixtureModel, Part
+from dkef.models.mixture.density import ComponentNormaliser, LogZ, MixtureModel, Part
 from dkef.models.mixture.spec import Mixture
-from dkef.models.protocol import DensityModel, Fit, Trainable, Workbench
+from dkef.models.protocol import DensityModel, Fit, FitContext, Trainable
 
 OUTCOMES = ("closed form", "converged", "max_iterations", "time_budget", "diverged")  # the last of several is reported
-
-Estimate = Callable[[DensityModel, int, Workbench], LogZ]
 
 
 def spectral_clusters(x: Array, clusters: int, neighbours: int, rng: np.random.Generator) -> Array:
@@ -41,51 +38,64 @@ def spectral_clusters(x: Array, clusters: int, neighbours: int, rng: np.random.G
     return ordered
 
 
-def fit_mixture(spec: Mixture, train: Array, valid: Array, bench: Workbench, estimate: Estimate | None = None) -> Fit:
-    """Fit one component a cluster; `estimate` gives log Z where a component does not know it (q0 samples if None)."""
+def fit_mixture(spec: Mixture, train: Array, valid: Array, context: FitContext) -> Fit:
+    """Fit one component a cluster, and find log Z where a component does not know it."""
     # not named by the model: all mixtures of one cell share their clusters, as in the paper's figure
-    rng = rng_for("clusters", bench.dataset, bench.seed)
+    rng = rng_for("clusters", context.dataset, context.seed)
     labels = spectral_clusters(train, spec.clusters, spec.neighbours, rng)
     component: Trainable = instantiate(spec.component, "model.component", "model.component")
     parts, fits = [], []
     for i in range(spec.clusters):
-        rows = train[labels == i]
-        bench.log.info("mixture: component %d of %d, %d rows", i + 1, spec.clusters, len(rows))
-        whitening, fit = _fit_component(component, rows, spec.valid_fraction, _own_bench(bench, i))
-        log_z = LogZ() if fit.model.normalised else (estimate or log_z_from_q0)(
-            fit.model, spec.log_z_samples, _own_bench(bench, i)
-        )  # fmt: skip
+        rows, own = train[labels == i], _own_context(context, i)
+        context.log.info("mixture: component %d of %d, %d rows", i + 1, spec.clusters, len(rows))
+        held = _held_out(rows, spec.valid_fraction, own)
+        whitening = Whitening.fit(rows, rows.mean(axis=0))
+        y = whitening.apply(own.rng("component split").permutation(rows))
+        fit = component.fit(y[:-held], y[-held:], own)
+        log_z = LogZ() if fit.model.normalised else _log_z(spec, fit.model, y[:-held], own)
         parts.append(Part(len(rows) / len(train), whitening, fit.model, log_z))
         fits.append(fit)
     for i in range(spec.clusters):
-        checkpoint = _own_bench(bench, i).checkpoint
+        checkpoint = _own_context(context, i).checkpoint
         if checkpoint is not None:
             checkpoint.unlink(missing_ok=True)
     return _gather(MixtureModel(tuple(parts), labels), fits, valid)
 
 
-def _own_bench(bench: Workbench, i: int) -> Workbench:
+def _log_z(spec: Mixture, model: DensityModel, train: Array, context: FitContext) -> LogZ:
+    """log Z of an unnormalised component, by the class that the specification names."""
+    if spec.log_z is None:
+        raise DkefError(
+            f"{context.model}: {type(model).__name__} is not normalised and model.log_z is null; name a class that "
+            "estimates log Z, such as dkef.normaliser.components.ComponentLogZ"
+        )
+    normaliser: ComponentNormaliser = instantiate(spec.log_z, "model.log_z", "model.log_z")
+    log_z = normaliser.log_z(model, train, context)
+    context.log.info("%s: log Z %.5f +- %.1g, bias at most %.1g, %s", context.model, *log_z)
+    return log_z
+
+
+def _own_context(context: FitContext, i: int) -> FitContext:
     """Streams and checkpoint of one component.
 
     A component's checkpoint stays until the whole mixture is done, so that a resumed run passes quickly over the
     components that were finished.
     """
-    checkpoint = bench.checkpoint
+    checkpoint = context.checkpoint
     if checkpoint is not None:
         checkpoint = checkpoint.with_name(f"{checkpoint.stem}-component{i}{checkpoint.suffix}")
-    return replace(bench, model=f"{bench.model}/component{i}", checkpoint=checkpoint)
+    return replace(context, model=f"{context.model}/component{i}", checkpoint=checkpoint)
 
 
-def _fit_component(component: Trainable, rows: Array, valid_fraction: float, bench: Workbench) -> tuple[Whitening, Fit]:
+def _held_out(rows: Array, valid_fraction: float, context: FitContext) -> int:
+    """How many rows of a cluster validate its component."""
     n, d = rows.shape
     held = int(valid_fraction * n)
     if held < 1 or n - held <= d:
         raise DkefError(
-            f"{bench.model}: a cluster of {n} rows is too small to fit and validate a model; lower model.clusters"
+            f"{context.model}: a cluster of {n} rows is too small to fit and validate a model; lower model.clusters"
         )
-    whitening = Whitening.fit(rows, rows.mean(axis=0))
-    y = whitening.apply(bench.rng("component split").permutation(rows))
-    return whitening, component.fit(y[:-held], y[-held:], bench)
+    return held
 
 
 def _gather(model: MixtureModel, fits: list[Fit], valid: Array) -> Fit:
@@ -108,25 +118,3 @@ def _gather(model: MixtureModel, fits: list[Fit], valid: Array) -> Fit:
         trace=[{"component": i} | record for i, fit in enumerate(fits) for record in fit.trace],
         notes=notes,
     )
-
-
-def log_z_from_q0(model: DensityModel, samples: int, bench: Workbench) -> LogZ:
-    """log Z of a kernel exponential family from samples of its q0, with its bias bounded (Proposition 1).
-
-    The pilot takes a tenth of the samples, each of the two runs behind the bound a fifth.
-    """
-    from dkef.config.normaliser import Normaliser
-    from dkef.models.kef.density import KefModel
-    from dkef.normaliser.estimate import estimate
-    from dkef.normaliser.weights import Q0Weights
-
-    if not isinstance(model, KefModel):
-        raise DkefError(f"{bench.model}: nothing here knows how to normalise a {type(model).__name__}")
-    fifth, tenth = max(samples // 5, 2), max(samples // 10, 1)
-    settings = Normaliser(samples=samples, bound_samples=fifth, pilot_samples=tenth, chunk_samples=fifth)
-    weights = Q0Weights(model.parameters, bench.dataset, bench.model, bench.seed)
-    found = estimate("q0", weights, settings, bench.threads)
-    bias = found["log_z_bias_bound"]
-    log_z = LogZ(found["log_z"], found["log_z_stderr"], math.nan if bias is None else bias, found["status"])
-    bench.log.info("%s: log Z %.5f +- %.1g, bias at most %.1g, %s", bench.model, *log_z)
-    return log_z

@@ -5,7 +5,7 @@ from typing import Any
 
 from dkef.config.typed import instantiate, require
 from dkef.core.arrays import Array
-from dkef.models.protocol import Fit, Workbench
+from dkef.models.protocol import Fit, FitContext
 
 
 @dataclass(frozen=True)
@@ -16,16 +16,17 @@ class Mixture:
     clusters: int = 3
     neighbours: int = 10
     valid_fraction: float = 0.1  # of each cluster's rows, for the early stopping of its component
-    log_z_samples: int = 10_000_000  # behind the log Z of each unnormalised component, drawn from its q0
+    log_z: Any = None  # a section with `_target_`, which finds log Z of unnormalised components
 
     def __post_init__(self) -> None:
         require(self.clusters >= 1, "model.clusters", self.clusters, ">= 1")
         require(self.neighbours >= 1, "model.neighbours", self.neighbours, ">= 1")
         require(0 < self.valid_fraction < 1, "model.valid_fraction", self.valid_fraction, "between 0 and 1")
-        require(self.log_z_samples >= 2, "model.log_z_samples", self.log_z_samples, ">= 2")
         instantiate(self.component, "model.component", "model.component")
+        if self.log_z is not None:
+            instantiate(self.log_z, "model.log_z", "model.log_z")
 
-    def fit(self, train: Array, valid: Array, bench: Workbench) -> Fit:
+    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
         from dkef.models.mixture.fit import fit_mixture
 
-        return fit_mixture(self, train, valid, bench)
+        return fit_mixture(self, train, valid, context)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
-from dkef.models.flows import model as flows
+from dkef.models.flows import density as flows
 from dkef.models.flows.density import FlowModel, transform
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, write_model

@@ -92,6 +92,7 @@ OTHER = {
         "p.add_argument('--x', default=1, help='a')",
         "p.add_argument('--x', default=2, help='a')",
     ),
+    "text of a class named like an error": ("x = SquaredError('a')", "x = SquaredError('b')"),
     "a decorator": ("@a\ndef f(): ...", "@b\ndef f(): ..."),
     "an import": ("from a import x", "from b import x"),
     "what stands instead of types": (

@@ -4,7 +4,6 @@ The digest is the rerun key of jobs (`params` of the rules), of checkpoints and 
 what of a file counts.
 """
 
-import builtins
 import functools
 import hashlib
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dkef.config.syntax import Errors, ancestors, canonical_tree, errors, imports, reduced
+from dkef.config.syntax import BUILT_IN, Errors, ancestors, canonical_tree, errors, imports, reduced
 from dkef.core.files import record_digest
 from dkef.core.trust import OWN_PACKAGE, belongs_to_user
 
@@ -20,7 +19,6 @@ PACKAGE = Path(__file__).parents[1]
 # No result depends on these: the version and lazy names, the wording of errors, and the making of this digest.
 LEFT_OUT = {OWN_PACKAGE, "dkef.config.sentences", "dkef.config.code", "dkef.config.syntax"}
 EMPTY = canonical_tree(reduced(""))
-BUILT_IN = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)}
 
 
 class _Facts(NamedTuple):

@@ -28,6 +28,8 @@ PLAIN = {
 }  # fmt: skip
 # Modules of types, whose names are imported for annotations.
 TYPING = {"collections.abc", "dkef.core.arrays", "numpy.typing", "types", "typing"}
+BUILT_IN = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)}
+ERRORS = {*BUILT_IN, "DkefError", "ConfigError"}  # their texts are messages also where they are not raised at once
 SILENT = ast.Constant("a message")
 
 
@@ -204,7 +206,7 @@ class _Reduction(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         name, receiver = _name(node), _name(node.func.value) if isinstance(node.func, ast.Attribute) else ""
-        if name.endswith(("Error", "Exception", "Warning", "Exit")) or (receiver, name) in SPEAKERS:
+        if name in ERRORS or (receiver, name) in SPEAKERS:
             self._silence(node)
         if name in PARSERS:
             node.keywords = [keyword for keyword in node.keywords if keyword.arg not in HELP]

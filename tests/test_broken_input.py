@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dkef.config.compose import compose_cell
-from dkef.config.plan import load_experiment
-from dkef.config.settings import Comparison
+from dkef.config.experiment import load_experiment
+from dkef.config.schema.metrics import Comparison
 from dkef.core.errors import ConfigError, DkefError
 from dkef.core.streams import rng_for
 from dkef.data.archives import extract
@@ -159,7 +159,7 @@ def test_a_reference_to_nothing_in_an_experiment_is_one_sentence(
     (tmp_path / "experiment").mkdir()
     (tmp_path / "experiment" / "astray.yaml").write_text("title: ${nowhere}\nsuites: {}\nfigures: []\n")
     monkeypatch.setenv("DKEF_CONFIG_PATH", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"config/experiment/astray\.yaml: .*nowhere"):
+    with pytest.raises(ConfigError, match=rf"{tmp_path}/experiment/astray\.yaml: .*nowhere"):
         load_experiment("astray")
 
 

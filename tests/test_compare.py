@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dkef.config.settings import Comparison
+from dkef.config.schema.metrics import Comparison
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.provenance import canonical

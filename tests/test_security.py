@@ -13,7 +13,8 @@ import yaml
 
 import dkef
 from dkef.config.compose import compose_cell
-from dkef.config.plan import Plan, load_experiment
+from dkef.config.experiment import load_experiment
+from dkef.config.plan import Plan
 from dkef.config.typed import instantiate
 from dkef.core.errors import ConfigError, DkefError
 from dkef.core.streams import rng_for
@@ -150,5 +151,5 @@ def test_no_name_in_an_experiment_leads_outside_the_folders(
 @pytest.mark.parametrize("file", ["../x.csv", "/etc/x.csv", "a/../../x.csv", "x.csv"])
 def test_the_catalogue_names_no_file_outside_data_raw(tmp_path: Path, file: str) -> None:
     (tmp_path / "sources.csv").write_text(f"file,urls,bytes,sha256,licence,doi,page\n{file},,,,CC0,,x\n")
-    with pytest.raises(DkefError, match="must be folder/name, below data/raw"):
+    with pytest.raises(DkefError, match=r"line 2: file is .*; allowed is folder/name, below data/raw"):
         read_catalogue(tmp_path / "sources.csv")

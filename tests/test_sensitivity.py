@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dkef.config.settings import Comparison
+from dkef.config.schema.metrics import Comparison
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.core.tables import read_table

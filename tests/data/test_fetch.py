@@ -253,7 +253,7 @@ def test_no_network_names_page_file_and_folder(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_file_without_address_is_said_to_be_in_the_mirror_only(tmp_path: Path) -> None:
-    alone = RawFile(NAME, (), None, SHA, "", "", "")
+    alone = RawFile(NAME, (), None, SHA, "CC0", "", "https://example.org")
     with pytest.raises(DkefError, match=r"has no public address: it is in the data mirror only.*DKEF_DATA_MIRROR"):
         fetch_file(alone, tmp_path / NAME, [], IMPATIENT)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dkef.config.dataset import Dataset, Preprocessing
+from dkef.config.schema.dataset import Dataset, Preprocessing
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.data.copies import EXACT

@@ -4,7 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
-from dkef.config.dataset import Dataset, Preprocessing
+from dkef.config.schema.dataset import Dataset, Preprocessing
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.data.card import card

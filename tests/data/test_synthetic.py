@@ -47,8 +47,8 @@ def test_figure_1_has_exactly_3000_and_7000_points_of_its_components() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"distribution": "spiral"}, "dataset.source.distribution is 'spiral'; allowed is one of funnel"),
-        ({"distribution": "ring", "rows": 0}, "dataset.source.rows is 0; allowed is >= 1"),
+        ({"distribution": "spiral"}, "distribution is 'spiral'; allowed is one of funnel"),
+        ({"distribution": "ring", "rows": 0}, "rows is 0; allowed is >= 1"),
         ({"distribution": "gaussian_scales", "rotation_degrees": 5.0}, "0 for a law that is not planar"),
         ({"distribution": "ring", "stratified": True}, "false for a law that is not a normal mixture"),
     ],

@@ -192,7 +192,7 @@ def test_wrong_number_of_names_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (Csv, r"dataset.source.paths is \[\]; allowed is at least one file"),
+        (Csv, r"paths is \[\]; allowed is at least one file"),
         (lambda: Csv(paths=["x"], separator=",,"), "one character or 'whitespace'"),
         (lambda: Csv(paths=["x"], max_rows=0), "max_rows is 0"),
         (lambda: Csv(paths=["x"], skip_lines=-1), "skip_lines is -1"),

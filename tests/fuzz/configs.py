@@ -7,8 +7,10 @@ from typing import Any
 import yaml
 from hypothesis import strategies as st
 
-from dkef.config.compose import compose_cell, config_folder
-from dkef.config.plan import Plan, load_experiment
+from dkef.config.compose import compose_cell
+from dkef.config.experiment import load_experiment
+from dkef.config.files import config_folder
+from dkef.config.plan import Plan
 from tests.fuzz.mutations import TEXT, changed_tree, edited
 
 NAMES = {

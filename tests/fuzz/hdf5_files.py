@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 from hypothesis import strategies as st
 
-from dkef.config.settings import Comparison
+from dkef.config.schema.metrics import Comparison
 from dkef.core.arrays import Array
 from dkef.core.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
 from dkef.core.streams import rng_for

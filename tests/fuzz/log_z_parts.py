@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from dkef.config.normaliser import Normaliser
+from dkef.config.schema.normaliser import Normaliser
 from dkef.core.files import read_json, write_json
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.proposals.choice import CheapestRun

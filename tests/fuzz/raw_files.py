@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from dkef.config.dataset import Dataset, Preprocessing
+from dkef.config.schema.dataset import Dataset, Preprocessing
 from dkef.core.streams import rng_for
 from dkef.data.archives import extract
 from dkef.data.catalogue import read_catalogue

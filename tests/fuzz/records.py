@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dkef.config.settings import Comparison
+from dkef.config.schema.metrics import Comparison
 from dkef.core.files import record_digest
 from dkef.metrics.judge import read_normaliser
 from dkef.metrics.pointwise import COLUMNS, PROPOSAL_COLUMNS, SENSITIVITY_COLUMNS

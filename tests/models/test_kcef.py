@@ -261,9 +261,9 @@ def test_only_the_first_rows_are_used_and_their_number_is_noted() -> None:
 
 
 def test_values_out_of_range_and_too_few_rows_are_refused_with_a_sentence() -> None:
-    with pytest.raises(ConfigError, match=r"model\.folds is 1"):
+    with pytest.raises(ConfigError, match=r"^folds is 1; allowed is >= 2"):
         Kcef(folds=1)
-    with pytest.raises(ConfigError, match=r"model\.g_init is 100"):
+    with pytest.raises(ConfigError, match=r"^g_init is 100.0; allowed is from g_lower to upper"):
         Kcef(g_init=100.0)
     with pytest.raises(DkefError, match="too few for 10 folds"):
         Kcef().fit(curve(12), curve(5), FitContext())

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dkef.config.code import target_modules
-from dkef.config.compose import choices, compose_cell, config_folder
+from dkef.config.compose import compose_cell
+from dkef.config.files import choices, config_folder
 from dkef.core.arrays import Array
 from dkef.core.errors import ConfigError, DkefError
 from dkef.core.streams import rng_for

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dkef.config.normaliser import Normaliser
+from dkef.config.schema.normaliser import Normaliser
 from dkef.core.errors import DkefError
 from dkef.core.files import read_json, write_json
 from dkef.models.kef.parameters import KefParameters

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from dkef.config.normaliser import CoverSettings
+from dkef.config.schema.normaliser import CoverSettings
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals import cover_fit

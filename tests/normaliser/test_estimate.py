@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from dkef.config.normaliser import Normaliser
+from dkef.config.schema.normaliser import Normaliser
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.estimate import Pilot, Stages, conclude, estimate, run_pilot
 from dkef.normaliser.moments import Moments

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from dkef.config import code as dependencies
-from dkef.config.normaliser import Annealing, CoverSettings, Normaliser
+from dkef.config.schema.normaliser import Annealing, CoverSettings, Normaliser
 from dkef.core.errors import DkefError
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.normaliser.bias_bound import bias_bound

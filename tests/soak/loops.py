@@ -23,7 +23,7 @@ class Sample:
 
 def normaliser(_scratch: Path) -> Callable[[], int]:
     """log Z of a random model again and again; counts samples."""
-    from dkef.config.normaliser import Normaliser
+    from dkef.config.schema.normaliser import Normaliser
     from dkef.normaliser.estimate import estimate
     from dkef.normaliser.weights import Q0Weights
     from tests.normaliser.examples import random_kef

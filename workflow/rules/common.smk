@@ -3,14 +3,13 @@ import gc
 import os
 
 from snakemake.exceptions import WorkflowError
-from snakemake.utils import min_version, validate
+from snakemake.utils import min_version
 
 from dkef.config.code import sources_digest, target_modules
 from dkef.core.errors import DkefError
 from dkef.config.plan import Plan, share_with_jobs
 
 min_version("9.20")
-validate(config, "../schemas/config.schema.yaml")
 
 share_with_jobs()
 
@@ -30,10 +29,8 @@ if "DKEF_CONFIG_PATH" in os.environ:
         "DKEF_CONFIG_PATH",
 
 
-overrides = config["overrides"]
-overrides = tuple([overrides] if isinstance(overrides, str) else overrides)
 try:
-    plan = Plan(config["experiment"], overrides)
+    plan = Plan.of_command_line(config)
     if workflow.is_main_process:  # a job on another machine composes only its own cell
         plan.check()
 except DkefError as error:

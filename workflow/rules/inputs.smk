@@ -1,10 +1,11 @@
 # Functions of wildcards, stage by stage: which files and which slice of the configuration a job gets.
+from dkef.data.catalogue import fetch_slice
 from dkef.normaliser.files import CHUNK, PILOT, PROPOSAL, chunk_name
 from dkef.report.figures.catalogue import find as find_figure
 
 
 def fetch_config(wildcards):
-    return plan.fetch_slice(wildcards.file)
+    return fetch_slice(wildcards.file)
 
 
 def raw_files(wildcards):

@@ -3,52 +3,34 @@
 Code past this module sees frozen dataclasses or the canonical JSON slice of one job, never a DictConfig.
 """
 
-import difflib
 import functools
-import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException, MissingConfigException
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override, OverrideType
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from dkef.config.settings import Cell
-from dkef.config.typed import instantiate, typed
+from dkef.config.files import broken_file, choices, config_folder, file_with, outside_folders, unknown_choice
+from dkef.config.schema.cell import Cell
+from dkef.config.sentences import RuleError, UnknownKeyError
+from dkef.config.typed import build
 from dkef.core.errors import ConfigError, one_line
 
 # What Hydra lets through of a file that is not text, not YAML, or YAML of another shape than a mapping of names.
 NOT_YAML = (YAMLError, OSError, ValueError, TypeError, AttributeError, KeyError, AssertionError, RecursionError)
+GROUPS = ("dataset", "model", "protocol", "fidelity", "normaliser")
 
 
-def config_folder() -> Path:
-    """`config/` of the working folder where there is one, otherwise of the checkout this package lives in."""
-    for root in (Path.cwd(), Path(__file__).resolve().parents[3]):
-        if (root / "config" / "config.yaml").is_file():
-            return root / "config"
-    raise ConfigError("no config/config.yaml in the working folder; run from the project's root")
+class OverrideError(ConfigError):
+    """An override that cannot be followed; whoever gave it adds where it stands."""
 
-
-def outside_folders() -> list[Path]:
-    """Further config folders, from DKEF_CONFIG_PATH: models and datasets that live outside this repository."""
-    return [Path(entry) for entry in os.environ.get("DKEF_CONFIG_PATH", "").split(os.pathsep) if entry]
-
-
-def choices(group: str) -> list[str]:
-    """All names that can be chosen in a config group."""
-    folders = [config_folder(), *outside_folders()]
-    return sorted({path.stem for folder in folders for path in (folder / group).glob("*.yaml")})
-
-
-def check_choice(group: str, name: str, where: str) -> None:
-    """Stop unless config/<group>/<name>.yaml exists."""
-    known = choices(group)
-    if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise ConfigError(f"{where}: {group} {name!r} is unknown; {hint}known are {', '.join(known)}")
+    def __init__(self, override: str, sentence: str, unknown_key: str | None = None) -> None:
+        super().__init__(f"override '{one_line(override)}': {sentence}")
+        self.override, self.unknown_key = override, unknown_key
 
 
 def compose_section(name: str, overrides: tuple[str, ...] = ()) -> DictConfig:
@@ -57,39 +39,67 @@ def compose_section(name: str, overrides: tuple[str, ...] = ()) -> DictConfig:
     home = next((folder for folder in folders if (folder / f"{name}.yaml").is_file()), folders[0])
     search = ",".join(f"file://{folder.resolve()}" for folder in folders if folder != home)
     extra = [f"hydra.searchpath=[{search}]"] if search else []
-    try:
-        with initialize_config_dir(version_base="1.3", config_dir=str(home.resolve())):
-            return compose(name, overrides=[*extra, *overrides], return_hydra_config=True)
-    except (OmegaConfBaseException, *NOT_YAML) as error:
-        raise ConfigError(f"config {name} {_told(overrides)}: {one_line(error)}") from None
+    with initialize_config_dir(version_base="1.3", config_dir=str(home.resolve())):
+        return compose(name, overrides=[*extra, *overrides], return_hydra_config=True)
 
 
 @functools.cache
 def compose_cell(overrides: tuple[str, ...]) -> Cell:
     """The checked configuration of one (dataset, model), given Hydra overrides such as "dataset=ring"."""
+    parsed = [_parsed(override) for override in overrides]
+    chosen = {p.key_or_group: str(p.value()) for p in parsed if p.key_or_group in GROUPS and p.package is None}
     try:
-        composed = compose_section("config", overrides)
-        chosen = {group: str(name) for group, name in composed.hydra.runtime.choices.items() if "/" not in group}
+        composed = compose_section("config", tuple(map(_as_hydra_takes_it, parsed)))
+        known = composed.hydra.runtime.choices.items()
+        chosen = {group: str(name) for group, name in known if "/" not in group and "@" not in group}
         values = {str(key): OmegaConf.to_container(composed[key], resolve=True) for key in composed if key != "hydra"}
-    except MissingConfigException as error:
-        raise ConfigError(f"{first_line(error)} (overrides: {_told(overrides)})") from None
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(f"overrides {_told(overrides)}: {first_line(error)}") from None
-    cell = typed(Cell, values, lambda key: _file_of(key, chosen))
-    # Build both open sections now, so that a bad value in them stops the run before any job starts.
-    instantiate(cell.model, f"config/model/{chosen['model']}.yaml", "model")
-    instantiate(cell.dataset.source, f"config/dataset/{chosen['dataset']}.yaml", "dataset.source")
-    return cell
+    except (HydraException, OmegaConfBaseException, *NOT_YAML) as error:
+        raise ConfigError(broken_file(chosen) or _astray(error, overrides, chosen)) from None
+    try:
+        return build(Cell, values)
+    except RuleError as error:
+        raise _at_home(error, parsed, chosen) from None
 
 
-def _file_of(key: str, chosen: Mapping[str, str]) -> str:
-    group = key.partition(".")[0]
-    return f"config/{group}/{chosen[group]}.yaml" if group in chosen else "config/config.yaml"
+@functools.cache
+def _parsed(override: str) -> Override:
+    """An override by itself, whose choice among files must exist."""
+    try:
+        parsed: Override = OverridesParser.create().parse_override(override)
+        value = parsed.value()
+    except (HydraException, *NOT_YAML) as error:
+        told = first_line(error).replace("\\n", " ")  # Hydra quotes what it stumbled over, line breaks as escapes
+        raise OverrideError(override, f"{told}; expected is key=value") from None
+    group = parsed.key_or_group
+    if group in GROUPS and parsed.type == OverrideType.CHANGE and str(value) not in choices(group):
+        raise OverrideError(override, unknown_choice(group, str(value)))
+    return parsed
 
 
-def _told(overrides: tuple[str, ...]) -> str:
-    """Overrides as they were given, on one line whatever is in them."""
-    return " ".join(" ".join(overrides).split())
+def _as_hydra_takes_it(override: Override) -> str:
+    """With ++ before a value: Hydra knows the keys of YAML files, but defaults stand in the schema, which checks it."""
+    group, text = override.key_or_group, str(override.input_line)
+    is_value = group not in GROUPS and override.package is None and not group.startswith("hydra") and "/" not in group
+    return f"++{text}" if is_value and override.type == OverrideType.CHANGE else text
+
+
+def _at_home(error: RuleError, overrides: list[Override], chosen: Mapping[str, str]) -> ConfigError:
+    """A broken rule with the place where the key was given: the last override of it, or a file."""
+    key = error.key.partition("[")[0]
+    for override in reversed(overrides):
+        given = override.key_or_group
+        if given not in GROUPS and (key == given or key.startswith(f"{given}.")):
+            unknown = error.key if isinstance(error, UnknownKeyError) else None
+            return OverrideError(str(override.input_line), str(error), unknown)
+    return ConfigError(f"{file_with(error.key, chosen)}: {error}")
+
+
+def _astray(error: Exception, overrides: tuple[str, ...], chosen: Mapping[str, str]) -> str:
+    """What Hydra could not do, with the file of the key that it speaks of, or else the overrides."""
+    key = getattr(error, "full_key", None)
+    if key and str(key).partition(".")[0] in chosen:
+        return f"{file_with(str(key), chosen)}: {key}: {first_line(error)}"
+    return f"overrides {' '.join(' '.join(overrides).split())}: {first_line(error)}"
 
 
 def first_line(error: Exception) -> str:

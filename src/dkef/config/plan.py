@@ -3,92 +3,56 @@
 import functools
 import json
 import os
-import re
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from hydra.errors import HydraException
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
-from dkef.config.compose import check_choice, compose_cell, compose_section, first_line
-from dkef.config.settings import Cell
-from dkef.config.typed import instantiate, plain, require, typed
+from dkef.config.compose import OverrideError, compose_cell
+from dkef.config.experiment import (
+    CommandLine,
+    Suite,
+    Variant,
+    check_names,
+    experiment_file,
+    load_experiment,
+    split_name,
+)
+from dkef.config.files import check_choice
+from dkef.config.schema.cell import Cell
+from dkef.config.typed import instantiate, plain, typed
 from dkef.core.errors import ConfigError
 from dkef.core.provenance import canonical, code_version
-from dkef.data.catalogue import read_catalogue
-
-
-@dataclass(frozen=True)
-class Variant:
-    """Another name for a dataset or model, under overrides of its own: one line of an ablation."""
-
-    of: str
-    overrides: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Suite:
-    """A block of the grid: every dataset with every model under every seed, and what they share."""
-
-    datasets: list[str]
-    models: list[str]
-    seeds: int  # seeds 0 .. seeds - 1
-    overrides: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        require(self.seeds >= 1, "suites.seeds", self.seeds, ">= 1")
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What `snakemake --config experiment=NAME` runs."""
-
-    title: str
-    suites: dict[str, Suite]
-    figures: list[str]
-    reduced: str | None = None  # how the run is smaller than the paper's; stands in every figure
-    datasets: dict[str, Variant] = field(default_factory=dict)  # variants of datasets, by their new name
-    models: dict[str, Variant] = field(default_factory=dict)  # variants of models, by their new name
-
-
-@functools.cache
-def load_experiment(name: str) -> Experiment:
-    """config/experiment/<name>.yaml, checked."""
-    where = f"config/experiment/{name}.yaml"
-    check_choice("experiment", name, "--config experiment")
-    try:
-        section = compose_section(f"experiment/{name}").get("experiment")
-        values = OmegaConf.to_container(section, resolve=True) if section is not None else {}
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(f"{where}: {first_line(error)}") from None
-    return typed(Experiment, values, lambda key: where)  # type: ignore[arg-type]
 
 
 class Plan:
-    """The grid of one experiment: which cells there are, and what each stage of a cell is told."""
+    """The grid of one experiment: which cells there are, and what each stage of a cell is given."""
 
     def __init__(self, name: str, overrides: tuple[str, ...] = ()) -> None:
         self.name = name
         self.experiment = load_experiment(name)
+        self.file = experiment_file(name)
         self.overrides = overrides
-        self._suite_of: dict[tuple[str, str], Suite] = {}
+        self._suite_of: dict[tuple[str, str], str] = {}
         self.cells: list[tuple[str, str, int]] = []
         for label, suite in self.experiment.suites.items():
             self._add(label, suite)
+        self._check_names()
+
+    @classmethod
+    def of_command_line(cls, config: Mapping[str, Any]) -> Self:
+        """The plan that `snakemake --config` asks for."""
+        given = typed(CommandLine, config, lambda key: "--config")
+        overrides = [given.overrides] if isinstance(given.overrides, str) else given.overrides
+        return cls(given.experiment, tuple(overrides))
 
     def _add(self, label: str, suite: Suite) -> None:
-        where = f"config/experiment/{self.name}.yaml, suite {label}"
+        where = f"{self.file}, suite {label}"
         for group, names, variants in (
             ("dataset", suite.datasets, self.experiment.datasets),
             ("model", suite.models, self.experiment.models),
         ):
             for name in names:
-                # Names become folders, which must lie below results/ and data/.
-                require(bool(re.fullmatch("[A-Za-z0-9_]+", name)), f"{where}: {group}", name, "letters, digits and _")
                 check_choice(group, variants[name].of if name in variants else name, where)
         for dataset in suite.datasets:
             for model in suite.models:
@@ -96,8 +60,17 @@ class Plan:
                     raise ConfigError(
                         f"{where}: {dataset} x {model} stands in an earlier suite; give one a variant's name"
                     )
-                self._suite_of[dataset, model] = suite
+                self._suite_of[dataset, model] = label
                 self.cells += [(dataset, model, seed) for seed in range(suite.seeds)]
+
+    def _check_names(self) -> None:
+        everything = [name for cell in self._suite_of for name in cell]
+        check_names(self.overrides, everything, "--config overrides")
+        for label, suite in self.experiment.suites.items():
+            check_names(suite.overrides, suite.datasets + suite.models, f"{self.file}, suite {label}")
+        for key, variants in (("datasets", self.experiment.datasets), ("models", self.experiment.models)):
+            for name, variant in variants.items():
+                check_names(variant.overrides, everything, f"{self.file}, {key}.{name}")
 
     def check(self) -> None:
         """Compose every cell, so that a mistake stops the run before any job starts."""
@@ -106,44 +79,61 @@ class Plan:
             text = canonical(plain(self.cell(dataset, model).dataset))
             if prepared.setdefault(dataset, text) != text:
                 raise ConfigError(
-                    f"config/experiment/{self.name}.yaml: dataset {dataset} is prepared in two ways; "
+                    f"{self.file}: dataset {dataset} is prepared in two ways; "
                     "give one of them a variant's name under `datasets`"
                 )
 
     @functools.cache  # noqa: B019 - a plan lives as long as the process
     def cell(self, dataset: str, model: str) -> Cell:
         """The whole configuration of a (dataset, model) of this experiment."""
-        experiment = self.experiment
-        dataset_variant = experiment.datasets.get(dataset, Variant(dataset))
-        model_variant = self._variant(model)
-        suite = self._suite_of.get((dataset, model))
-        if suite is None:
+        given = list(self._overrides(dataset, model))
+        try:
+            return compose_cell((*self._choices(dataset, model), *(override for _, override in given)))
+        except OverrideError as error:
+            where = next((place for place, override in reversed(given) if override == error.override), self.file)
+            raise ConfigError(f"{where}, {error}{self._others_with(error, dataset, model)}") from None
+
+    def _choices(self, dataset: str, model: str) -> tuple[str, str]:
+        of = self.experiment.datasets.get(dataset, Variant(dataset)).of
+        return f"dataset={of}", f"model={self._variant(model).of}"
+
+    def _overrides(self, dataset: str, model: str) -> Iterator[tuple[str, str]]:
+        """What changes the defaults of a cell, later ones winning, each with the place where it was given."""
+        label = self._suite_of.get((dataset, model))
+        if label is None:
             raise ConfigError(f"experiment {self.name} has no cell {dataset} x {model}")
-        return compose_cell(
-            (
-                f"dataset={dataset_variant.of}",
-                f"model={model_variant.of}",
-                *suite.overrides,
-                *dataset_variant.overrides,
-                *model_variant.overrides,
-                *(o for o in map(self._for_cell(dataset, model), self.overrides) if o),
-            )
+        for where, overrides in (
+            (f"{self.file}, suite {label}", self.experiment.suites[label].overrides),
+            (f"{self.file}, datasets.{dataset}", self.experiment.datasets.get(dataset, Variant(dataset)).overrides),
+            (f"{self.file}, models.{model}", self._variant(model).overrides),
+            ("--config overrides", self.overrides),
+        ):
+            for name, override in map(split_name, overrides):
+                if name in (None, dataset, model):
+                    yield where, override
+
+    def _others_with(self, error: OverrideError, dataset: str, model: str) -> str:
+        """Which models or datasets of the experiment have a key that this cell has not; nothing if none has."""
+        group, *steps = (error.unknown_key or "").split(".")
+        if group not in ("model", "dataset"):
+            return ""
+        place = ("dataset", "model").index(group)
+        having = []
+        for other in dict.fromkeys(self._suite_of):
+            found: Any = plain(compose_cell(self._choices(*other)))[group]
+            for step in steps:
+                found = found.get(step, KeyError) if isinstance(found, Mapping) else KeyError
+            if found is not KeyError and other[place] not in having:
+                having.append(other[place])
+        if not having:
+            return ""
+        return (
+            f"; {group} {(dataset, model)[place]} has no such key, of this experiment {', '.join(having)} have it: "
+            f'name one in front, as in "{having[0]}: {error.override}"'
         )
 
     def _variant(self, model: str) -> Variant:
         return self.experiment.models.get(model, Variant(model))
-
-    def _for_cell(self, dataset: str, model: str) -> Any:
-        """An override "name: key=value" concerns one dataset or model only; one without a name concerns all."""
-
-        def select(override: str) -> str | None:
-            left, _, right = override.partition("=")
-            name, colon, key = left.partition(":")
-            if not colon:
-                return override
-            return f"{key.strip()}={right}" if name.strip() in (dataset, model) else None
-
-        return select
 
     def datasets(self) -> list[str]:
         """Names of all datasets, in the experiment's order."""
@@ -162,7 +152,7 @@ class Plan:
         return self.cell(dataset, self.models(dataset)[0])
 
     def synthetic(self, dataset: str) -> bool:
-        """Whether the law of the data is known; its space is then one- or two-dimensional and can be drawn."""
+        """Whether the distribution of the data is known; its space is then one- or two-dimensional and can be drawn."""
         return self.source(dataset).true_density() is not None
 
     @functools.cache  # noqa: B019
@@ -187,13 +177,6 @@ class Plan:
         return [f"experiment={self.name}", f"overrides={json.dumps(list(self.overrides))}"]
 
     # One canonical text per job: equal exactly when nothing that the job reads has changed.
-
-    def fetch_slice(self, file: str) -> str:
-        """What makes a raw file the right one; its addresses may change without asking for it anew."""
-        catalogue = read_catalogue(Path("data/sources.csv"))
-        if file not in catalogue:
-            raise ConfigError(f"data/sources.csv has no row for {file}; add one, or name the file under `paths`")
-        return canonical({"file": file, "bytes": catalogue[file].bytes, "sha256": catalogue[file].sha256})
 
     def preprocess_slice(self, dataset: str, seed: int) -> str:
         return canonical({"name": dataset, "seed": seed, "dataset": plain(self.any_cell(dataset).dataset)})
@@ -234,11 +217,7 @@ class Plan:
         return canonical(_name(dataset, model, seed) | {"normaliser": reads, "proposals": plain(cell.proposals)})
 
     def compare_slice(self, dataset: str, model: str, seed: int) -> str:
-        reads = {
-            "comparison": plain(self.cell(dataset, model).comparison),
-            "normalised": self.normalised(dataset, model),
-        }
-        return canonical(_name(dataset, model, seed) | reads)
+        return canonical(_name(dataset, model, seed) | {"comparison": plain(self.cell(dataset, model).comparison)})
 
     def sensitivity_slice(self, dataset: str, seed: int) -> str:
         cell = self.any_cell(dataset)
@@ -254,8 +233,8 @@ class Plan:
         references = {dataset: self.reference(dataset, self.models(dataset)[0]) for dataset in self.datasets()}
         return canonical({"experiment": self.name, "references": references})
 
-    def experiment_slice(self, datasets: Iterable[str] | None = None) -> str:
-        """Names, titles, models and seeds of all or some datasets: what figures, claims and the report are told."""
+    def experiment_slice(self) -> str:
+        """Names, titles, models and seeds of all datasets: what figures, claims and the report are given."""
         entries = [
             {
                 "name": dataset,
@@ -265,7 +244,7 @@ class Plan:
                 "models": self.models(dataset),
                 "seeds": self.seeds(dataset),
             }
-            for dataset in (self.datasets() if datasets is None else datasets)
+            for dataset in self.datasets()
         ]
         about = {"experiment": self.name, "title": self.experiment.title, "reduced": self.experiment.reduced}
         return canonical(about | {"datasets": entries})

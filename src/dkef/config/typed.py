@@ -1,71 +1,102 @@
-"""Frozen dataclasses from plain values; the first misspelt key, wrong type or bad range becomes one sentence."""
+"""Dataclasses from plain values, checked by pydantic; whatever is wrong becomes one sentence.
+
+A section of the configuration, a specification of a model and the record in a file are all frozen dataclasses. Their
+annotations say what is allowed (`width: Count = 30`), their defaults stand nowhere else, and a rule between several
+keys is a `require` in `__post_init__`. Plain dataclasses of users work in the same way.
+"""
 
 import dataclasses
-import difflib
+import functools
 import importlib
+import inspect
+import json
 import sys
-import types
-import typing
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, TypeVar
 
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import ArgsKwargs
+
+from dkef.config.sentences import RuleError, first_problem, join
 from dkef.core.errors import ConfigError, DkefError, one_line
 from dkef.core.trust import allowed
 
 T = TypeVar("T")
-WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+Count = Annotated[int, Field(ge=1)]
+AtLeastTwo = Annotated[int, Field(ge=2)]
+Whole = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 def require(holds: bool, key: str, found: object, allowed: str) -> None:
-    """Stop with one sentence unless a value is in its range."""
+    """Stop with one sentence unless a value keeps a rule; `key` as it is called in its own section."""
     if not holds:
-        raise ConfigError(f"{key} is {one_line(repr(found))}; allowed is {allowed}")
+        raise RuleError(key, f"is {one_line(repr(found))}; allowed is {allowed}")
 
 
-def one_of(key: str, found: str, *allowed: str) -> None:
-    """Stop with one sentence unless a value is one of a few words."""
-    require(found in allowed, key, found, "one of " + ", ".join(allowed))
+def section(kind: type[T]) -> type[T]:
+    """Check the values of a dataclass also where Python code builds it."""
+    signature = inspect.signature(kind)
+
+    @functools.wraps(kind.__init__)
+    def checked(self: T, *arguments: Any, **named: Any) -> None:
+        values = signature.bind(*arguments, **named).arguments
+        try:
+            _adapter(kind).validator.validate_python(ArgsKwargs((), values), self_instance=self)
+        except ValidationError as error:
+            raise first_problem(error, values, _adapter(kind)) from None
+
+    kind.__init__ = checked  # type: ignore[method-assign,assignment]
+    return kind
 
 
-def instantiate(section: Mapping[str, Any], where: str = "configuration", key: str = "section") -> Any:
+def instantiate(values: Mapping[str, Any], where: str = "configuration", key: str = "section") -> Any:
     """The dataclass that a section's `_target_` names, with every key, type and range checked."""
-    target = section.get("_target_") if isinstance(section, Mapping) else None
-    if not isinstance(target, str):
-        raise ConfigError(f"{where}: {key} has no `_target_` that names a class; found {one_line(repr(section))}")
-    module, _, name = target.rpartition(".")
-    if not allowed(target):
-        raise ConfigError(
-            f"{where}: {key}._target_ {target!r} cannot be imported: there is none, or it is in an installed package "
-            "that is neither dkef nor named in DKEF_TRUSTED"
-        )
     try:
-        kind = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise ConfigError(f"{where}: {key}._target_ {target!r} cannot be imported ({one_line(error)})") from None
-    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-        raise ConfigError(f"{where}: {key}._target_ {target!r} is not a dataclass")
-    values = {name: value for name, value in section.items() if name != "_target_"}
-    return typed(kind, values, lambda _: where, key)
+        return _of_target(values)
+    except RuleError as error:
+        raise ConfigError(f"{where}: {error.below(key)}") from None
+
+
+def build(kind: type[T], values: Any, finite: bool = True) -> T:
+    """`values` as an instance of `kind`, or a RuleError.
+
+    As strict as JSON is: "3" is no number, but mappings become dataclasses and lists tuples.
+    """
+    for key, number in _extreme_numbers(values, ""):
+        if isinstance(number, int):  # pydantic would take it for infinity
+            raise RuleError(key, f"is {one_line(repr(number))}; allowed is a number that floating point can hold")
+        if finite:
+            raise RuleError(key, f"is {number}; allowed is a finite number")
+    adapter = _adapter(kind)
+    try:
+        built: T = adapter.validate_json(json.dumps(values, default=str), strict=True, extra="forbid")
+    except ValidationError as error:
+        raise first_problem(error, values, adapter) from None
+    return built
 
 
 def typed(kind: type[T], values: Mapping[str, Any], file_of: Callable[[str], str], key: str = "") -> T:
     """Build a (nested) dataclass from plain values; `file_of` tells the file in which a key stands."""
     try:
-        built: T = _build(kind, values, key)
-    except ConfigError as error:
-        raise ConfigError(f"{file_of(str(error).split()[0])}: {error}") from None
-    return built
+        return build(kind, values)
+    except RuleError as error:
+        told = error.below(key)
+        raise ConfigError(f"{file_of(told.key)}: {told}") from None
 
 
 def of_record(kind: type[T], record: Mapping[str, Any], where: object, remedy: str) -> T:
     """The dataclass whose fields stand in a record, perhaps among other keys; the sentence ends in the remedy."""
     names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    known = {n: v for n, v in record.items() if n in names} if isinstance(record, Mapping) else record
     try:
-        require(isinstance(record, Mapping), kind.__name__, record, "a mapping")
-        built: T = _build(kind, {name: value for name, value in record.items() if name in names}, "")
-    except ConfigError as error:
+        return build(kind, known, finite=False)
+    except RuleError as error:
         raise DkefError(f"{where}: {error}; {remedy}") from None
-    return built
 
 
 def plain(value: Any) -> Any:
@@ -73,46 +104,63 @@ def plain(value: Any) -> Any:
     return dataclasses.asdict(value)
 
 
-def _build(kind: Any, value: Any, key: str) -> Any:
-    """`value` as an instance of the annotation `kind`; every message begins with the key."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
-        return value
-    if origin in (types.UnionType, typing.Union):
-        rest = [entry for entry in arguments if entry is not type(None)]
-        return None if value is None else _build(rest[0], value, key)
-    if dataclasses.is_dataclass(kind):
-        return _build_dataclass(kind, value, key)
-    if origin in (list, tuple):
-        require(isinstance(value, list | tuple), key, value, "a list")
-        return origin(_build(arguments[0], entry, f"{key}[{i}]") for i, entry in enumerate(value))
-    if origin is dict:
-        require(isinstance(value, Mapping), key, value, "a mapping")
-        return {name: _build(arguments[1], entry, _join(key, name)) for name, entry in value.items()}
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        require(abs(value) <= sys.float_info.max, key, value, "a number that floating point can hold")
-        return float(value)
-    require(isinstance(value, kind) and (kind is bool or not isinstance(value, bool)), key, value, WORDS[kind])
-    return value
+def resolved(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A section with `_target_` and all its keys: those that it does not name have their default."""
+    built = _of_target(values)
+    taken = {field.name for field in dataclasses.fields(built) if field.init}
+    dumped = _adapter(type(built)).dump_python(built, mode="json")
+    return {**values, **{name: value for name, value in dumped.items() if name in taken}}
 
 
-def _build_dataclass(kind: Any, value: Any, key: str) -> Any:
-    require(isinstance(value, Mapping), key or kind.__name__, value, "a mapping")
-    fields = {field.name: field for field in dataclasses.fields(kind) if field.init}
-    for name in value:
-        if name not in fields:
-            close = difflib.get_close_matches(str(name), fields, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            allowed = f"allowed are {', '.join(fields)}" if fields else "this section takes no keys"
-            raise ConfigError(f"{_join(key, name)} is an unknown key; {hint}{allowed}")
-    for name, field in fields.items():
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if required and name not in value:
-            raise ConfigError(f"{_join(key, name)} is missing and has no default")
-    hints = typing.get_type_hints(kind)
-    return kind(**{name: _build(hints[name], entry, _join(key, name)) for name, entry in value.items()})
+Section = Annotated[dict[str, Any], AfterValidator(resolved)]  # an open section: `_target_` and the keys of its class
 
 
-def _join(key: str, name: object) -> str:
-    told = one_line(name)
-    return f"{key}.{told}" if key else told
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def _extreme_numbers(values: Any, key: str) -> Iterator[tuple[str, float]]:
+    """Whole numbers beyond floating point, infinities and NaN, with their keys."""
+    if isinstance(values, Mapping):
+        for name, value in values.items():
+            yield from _extreme_numbers(value, join(key, name))
+    elif isinstance(values, list | tuple):
+        for i, value in enumerate(values):
+            yield from _extreme_numbers(value, f"{key}[{i}]")
+    elif isinstance(values, int | float) and not abs(values) <= sys.float_info.max:
+        yield key, values
+
+
+def _of_target(values: Any) -> Any:
+    target = values.get("_target_") if isinstance(values, Mapping) else None
+    if not isinstance(target, str):
+        raise RuleError("", f"has no `_target_` that names a class; found {one_line(repr(values))}")
+    kind = _class_of(target)
+    try:
+        _adapter(kind)
+    except (PydanticUserError, NameError, TypeError) as error:
+        raise RuleError("_target_", f"{target!r} has a field that cannot be checked ({one_line(error)})") from None
+    return build(kind, {name: value for name, value in values.items() if name != "_target_"})
+
+
+def _class_of(target: str) -> Any:
+    """The dataclass of a name, once it is known to be this package's or the user's own."""
+    module, _, name = target.rpartition(".")
+    if not allowed(target):
+        raise RuleError(
+            "_target_",
+            f"{target!r} cannot be imported: there is none, or it is in an installed package that is neither dkef nor "
+            "named in DKEF_TRUSTED",
+        )
+    try:
+        kind = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise RuleError("_target_", f"{target!r} cannot be imported ({one_line(error)})") from None
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        raise RuleError("_target_", f"{target!r} is not a dataclass")
+    return kind

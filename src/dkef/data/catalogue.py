@@ -4,27 +4,40 @@ import csv
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
 
-from dkef.core.errors import DkefError, one_line
+from pydantic import Field
 
-COLUMNS = ("file", "urls", "bytes", "sha256", "licence", "doi", "page")
+from dkef.config.typed import build, section
+from dkef.core.errors import ConfigError, DkefError, one_line
+from dkef.core.provenance import canonical
+
+CATALOGUE = Path("data/sources.csv")
 
 
+def _text(pattern: str, words: str) -> Any:
+    return Field(pattern=pattern, description=words)
+
+
+@section
 @dataclass(frozen=True)
 class RawFile:
     """One raw file; `urls` are tried in order, `archive#member` names a file in an archive."""
 
-    file: str
-    urls: tuple[str, ...]
-    bytes: int | None  # of the file itself, not of an archive around it
-    sha256: str | None
-    licence: str
-    doi: str
-    page: str  # what a person visits to download it by hand
+    file: Annotated[str, _text(r"^[A-Za-z0-9_-]+(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+$", "folder/name, below data/raw")]
+    urls: tuple[Annotated[str, _text(r"^https?://\S+$", "an http(s) address")], ...]
+    bytes: Annotated[int, Field(ge=1)] | None  # of the file itself, not of an archive around it
+    sha256: Annotated[str, _text("^[0-9a-f]{64}$", "64 hexadecimal digits")] | None
+    licence: Annotated[str, _text(r"\S", "its name")]
+    doi: Annotated[str, _text(r"^(10\.\d+/\S+)?$", "10.number/name, or nothing")]
+    page: Annotated[str, _text(r"^https://\S+$", "an https address")]  # what a person visits to download it by hand
 
     @property
     def base_name(self) -> str:
         return PurePosixPath(self.file).name
+
+
+COLUMNS = tuple(RawFile.__dataclass_fields__)
 
 
 def read_catalogue(path: Path) -> dict[str, RawFile]:
@@ -46,18 +59,17 @@ def read_catalogue(path: Path) -> dict[str, RawFile]:
 def _entry(row: dict[str, str], where: str) -> RawFile:
     if tuple(row) != COLUMNS or None in row.values():
         raise DkefError(f"{where}: the columns must be {', '.join(COLUMNS)}")
-    file = PurePosixPath(row["file"])
-    if file.is_absolute() or ".." in file.parts or len(file.parts) < 2:
-        raise DkefError(f"{where}: file {row['file']!r} must be folder/name, below data/raw")
-    if row["bytes"] and not re.fullmatch("[0-9]{1,15}", row["bytes"]):
-        raise DkefError(f"{where}: bytes {row['bytes']!r} is not a whole number")
-    if row["sha256"] and not re.fullmatch("[0-9a-f]{64}", row["sha256"]):
-        raise DkefError(f"{where}: sha256 {row['sha256']!r} is not 64 hexadecimal digits")
-    urls = tuple(row["urls"].split())
-    for url in urls:
-        if not url.startswith(("https://", "http://")):
-            raise DkefError(f"{where}: {url!r} is not an http(s) address")
-    return RawFile(
-        row["file"], urls, int(row["bytes"]) if row["bytes"] else None, row["sha256"] or None,
-        row["licence"], row["doi"], row["page"],
-    )  # fmt: skip
+    size = int(row["bytes"]) if re.fullmatch("[0-9]{1,15}", row["bytes"]) else row["bytes"] or None
+    values = row | {"urls": row["urls"].split(), "bytes": size, "sha256": row["sha256"] or None}
+    try:
+        return build(RawFile, values)
+    except ConfigError as error:
+        raise DkefError(f"{where}: {error}") from None
+
+
+def fetch_slice(file: str) -> str:
+    """What makes a raw file the right one; its addresses may change without asking for it again."""
+    catalogue = read_catalogue(CATALOGUE)
+    if file not in catalogue:
+        raise ConfigError(f"{CATALOGUE} has no row for {file}; add one, or name the file under `paths`")
+    return canonical({"file": file, "bytes": catalogue[file].bytes, "sha256": catalogue[file].sha256})

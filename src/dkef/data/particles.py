@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from dkef.config.typed import one_of, require
+from dkef.config.typed import Count, require, section
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.data.delimited import Layout, first_line, gather, read_chunks, read_numbers
@@ -23,16 +24,14 @@ def repeated_minimum(x: Array, more_than: int) -> Array:
     return repeated
 
 
+@section
 @dataclass(frozen=True)
 class MiniBoone:
     """UCI's text file: a line with the two class sizes, the signal rows, the background rows; 50 columns."""
 
     file: str = "miniboone/MiniBooNE_PID.txt"
     outlier_below: float = -100.0  # MAF drops rows whose first feature is below this
-    max_repeats: int = 5  # and columns whose smallest value occurs more often
-
-    def __post_init__(self) -> None:
-        require(self.max_repeats >= 1, "dataset.source.max_repeats", self.max_repeats, ">= 1")
+    max_repeats: Count = 5  # and columns whose smallest value occurs more often
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -76,6 +75,7 @@ class MiniBoone:
 FEATURES = tuple(f"f{i}" for i in range(27))
 
 
+@section
 @dataclass(frozen=True)
 class Hepmass:
     """The signal rows of `1000_train` and `1000_test`, UCI's gzip files or MAF's cut of them, one after the other.
@@ -86,21 +86,16 @@ class Hepmass:
 
     train_file: str = "hepmass/1000_train.csv.gz"
     test_file: str = "hepmass/1000_test.csv.gz"
-    train_file_rows: int | None = 700_000
-    test_file_rows: int | None = 350_000
+    train_file_rows: Count | None = 700_000  # from the start of each file; null for all
+    test_file_rows: Count | None = 350_000
     # maf: drop those whose smallest value repeats among the training rows | listed: drop those that `drop` names
-    features: str = "listed"
-    max_repeats: int = 5  # of the smallest value, under maf
+    features: Literal["maf", "listed"] = "listed"
+    max_repeats: Count = 5  # of the smallest value, under maf
     drop: dict[str, str] = field(default_factory=dict)  # features left out under `listed`, with the reason
 
     def __post_init__(self) -> None:
-        one_of("dataset.source.features", self.features, "maf", "listed")
-        require(self.max_repeats >= 1, "dataset.source.max_repeats", self.max_repeats, ">= 1")
         for name in self.drop:
-            require(name in FEATURES, "dataset.source.drop", name, "features f0 to f26")
-        for key in ("train_file_rows", "test_file_rows"):
-            rows = getattr(self, key)
-            require(rows is None or rows >= 1, f"dataset.source.{key}", rows, ">= 1, or null for all")
+            require(name in FEATURES, "drop", name, "features f0 to f26")
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dkef.config.dataset import Dataset, Preprocessing
+from dkef.config.schema.dataset import Dataset, Preprocessing
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.provenance import array_digest, canonical, config_digest

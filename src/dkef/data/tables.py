@@ -8,7 +8,7 @@ from tokenize import TokenError
 
 import numpy as np
 
-from dkef.config.typed import one_of, require
+from dkef.config.typed import Count, Whole, require, section
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.data.delimited import Layout, first_line, is_number, open_raw, read_numbers, require_affordable
@@ -49,6 +49,7 @@ class ColumnChoice:
         return [list(names).index(name) for name in used], removed
 
 
+@section
 @dataclass(frozen=True)
 class Csv(ColumnChoice):
     """One or more delimited text files with equal columns, plain or gzip, their rows one after the other.
@@ -60,17 +61,13 @@ class Csv(ColumnChoice):
     paths: list[str] = field(default_factory=list)
     separator: str = ","  # or "whitespace"
     names: list[str] | None = None  # of all columns, where the file has no header line
-    skip_lines: int = 0  # lines before the first row, where `names` is given
-    max_rows: int | None = None  # of each file
+    skip_lines: Whole = 0  # lines before the first row, where `names` is given
+    max_rows: Count | None = None  # of each file
 
     def __post_init__(self) -> None:
-        require(bool(self.files or self.paths), "dataset.source.paths", self.paths, "at least one file")
-        require(
-            self.separator == "whitespace" or len(self.separator) == 1,
-            "dataset.source.separator", self.separator, "one character or 'whitespace'",
-        )  # fmt: skip
-        require(self.skip_lines >= 0, "dataset.source.skip_lines", self.skip_lines, ">= 0")
-        require(self.max_rows is None or self.max_rows > 0, "dataset.source.max_rows", self.max_rows, ">= 1")
+        require(bool(self.files or self.paths), "paths", self.paths, "at least one file")
+        known = self.separator == "whitespace" or len(self.separator) == 1
+        require(known, "separator", self.separator, "one character or 'whitespace'")
 
     @property
     def own_files(self) -> tuple[str, ...]:
@@ -108,6 +105,7 @@ class Csv(ColumnChoice):
         return names
 
 
+@section
 @dataclass(frozen=True)
 class Npy(ColumnChoice):
     """A two-dimensional array of numbers in NumPy's own format."""
@@ -115,14 +113,11 @@ class Npy(ColumnChoice):
     files: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
     names: list[str] | None = None  # of all columns; x1, x2, ... otherwise
-    max_rows: int | None = None
+    max_rows: Count | None = None
 
     def __post_init__(self) -> None:
-        require(
-            len(self.files) + len(self.paths) == 1,
-            "dataset.source.paths", [*self.files, *self.paths], "exactly one file",
-        )  # fmt: skip
-        require(self.max_rows is None or self.max_rows > 0, "dataset.source.max_rows", self.max_rows, ">= 1")
+        files = [*self.files, *self.paths]
+        require(len(files) == 1, "paths", files, "exactly one file")
 
     @property
     def own_files(self) -> tuple[str, ...]:
@@ -165,6 +160,7 @@ def _load_npy(path: Path) -> Array:
 BUNDLED: Mapping[str, str] = {"wine_recognition": "wine_data.csv", "breast_cancer": "breast_cancer.csv"}
 
 
+@section
 @dataclass(frozen=True)
 class Bundled(ColumnChoice):
     """A table that scikit-learn carries with it, read from its CSV file: real data without a network."""
@@ -173,7 +169,7 @@ class Bundled(ColumnChoice):
     names: list[str] = field(default_factory=list)  # of all columns: the first line of these files holds counts
 
     def __post_init__(self) -> None:
-        one_of("dataset.source.table", self.table, *BUNDLED)
+        require(self.table in BUNDLED, "table", self.table, "one of " + ", ".join(BUNDLED))
 
     @property
     def files(self) -> tuple[str, ...]:

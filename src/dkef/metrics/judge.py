@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from dkef.config.settings import Comparison
+from dkef.config.schema.metrics import Comparison
 from dkef.config.typed import of_record
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError

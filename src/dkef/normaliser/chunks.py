@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dkef.config.code import sources_digest
-from dkef.config.normaliser import Normaliser
+from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import of_record, require
 from dkef.core.errors import DkefError, one_line
 from dkef.core.files import AGAIN, read_json, write_json

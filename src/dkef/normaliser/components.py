@@ -21,7 +21,7 @@ class ComponentLogZ:
 
     def log_z(self, model: DensityModel, train: Array, context: FitContext) -> LogZ:
         """The pilot takes a tenth of the samples, each of the two runs behind the bound a fifth."""
-        from dkef.config.normaliser import Normaliser
+        from dkef.config.schema.normaliser import Normaliser
         from dkef.models.kef.density import KefModel
         from dkef.normaliser.estimate import estimate
         from dkef.normaliser.weights import Q0Weights

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dkef.config.normaliser import Normaliser
+from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import require
 from dkef.normaliser.bias_bound import BoundError, bias_bound, hoeffding_upper
 from dkef.normaliser.moments import Moments

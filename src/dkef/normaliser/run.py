@@ -7,7 +7,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dkef.config.normaliser import Normaliser
+from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import typed
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError

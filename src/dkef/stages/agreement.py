@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from scipy.stats import kendalltau
 
-from dkef.config.settings import Comparison
+from dkef.config.schema.metrics import Comparison
 from dkef.config.typed import typed
 from dkef.core.errors import DkefError, one_line, run_stage
 from dkef.core.tables import as_numbers, concatenate, write_table

@@ -9,7 +9,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dkef.config.settings import Comparison
+from dkef.config.schema.metrics import Comparison
 from dkef.config.typed import typed
 from dkef.core.errors import run_stage
 from dkef.core.provenance import canonical, code_version, config_digest

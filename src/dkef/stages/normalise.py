@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from dkef.config.normaliser import Normaliser
+from dkef.config.schema.normaliser import Normaliser
 from dkef.core.errors import DkefError
 from dkef.models.storage import load_model
 from dkef.normaliser.proposals.store import parameters_digest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dkef.config.dataset import Dataset
+from dkef.config.schema.dataset import Dataset
 from dkef.config.typed import instantiate, typed
 from dkef.core.errors import DkefError
 from dkef.core.files import require_noted

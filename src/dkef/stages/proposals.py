@@ -7,8 +7,8 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dkef.config.normaliser import Normaliser
-from dkef.config.settings import Proposals
+from dkef.config.schema.metrics import Proposals
+from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import typed
 from dkef.core.provenance import code_version, config_digest
 from dkef.core.tables import write_table

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from dkef.config.typed import one_of
+from dkef.config.typed import require
 from dkef.core.errors import run_stage
 from dkef.core.tables import read_table, write_table
 from dkef.report.figures.look import paper_set
@@ -30,7 +30,7 @@ def read_published(path: Path) -> pd.DataFrame:
     """data/published.csv, checked."""
     table = read_table(path, PUBLISHED_COLUMNS, numbers=("value", "uncertainty"))
     for word in table["comparable"]:
-        one_of(f"{path}: comparable", word, *COMPARABLE)
+        require(word in COMPARABLE, f"{path}: comparable", word, "one of " + ", ".join(COMPARABLE))
     return table
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from dkef.config.settings import Comparison, Sensitivity
+from dkef.config.schema.metrics import Comparison, Sensitivity
 from dkef.config.typed import typed
 from dkef.core.errors import ConfigError, run_stage
 from dkef.core.provenance import canonical, code_version, config_digest

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dkef.config.typed import one_of, require
+from dkef.config.typed import Count, require, section
 from dkef.data.source import RawTable
 from dkef.data.synthetic.distributions import Distribution, NormalMixture, rotated
 from dkef.data.synthetic.planar import Banana, Cosine, Funnel, Rings, Square
@@ -27,27 +27,27 @@ KNOWN: dict[str, Distribution] = {
 }
 
 
+@section
 @dataclass(frozen=True)
 class Synthetic:
     """Draws from one of the paper's laws, turned by an angle where `rotate` says so."""
 
     distribution: str
-    rows: int = 10_000
+    rows: Count = 10_000
     rotation_degrees: float = 0.0  # anticlockwise
     rotate: bool = True
     stratified: bool = False  # a mixture gives exactly rows x weight points a component
 
     def __post_init__(self) -> None:
-        one_of("dataset.source.distribution", self.distribution, *KNOWN)
-        require(self.rows >= 1, "dataset.source.rows", self.rows, ">= 1")
+        require(self.distribution in KNOWN, "distribution", self.distribution, "one of " + ", ".join(KNOWN))
         law = KNOWN[self.distribution]
         require(
             self.rotation_degrees == 0 or law.dimension == 2,
-            "dataset.source.rotation_degrees", self.rotation_degrees, "0 for a law that is not planar",
+            "rotation_degrees", self.rotation_degrees, "0 for a law that is not planar",
         )  # fmt: skip
         require(
             not self.stratified or isinstance(law, NormalMixture),
-            "dataset.source.stratified", self.stratified, "false for a law that is not a normal mixture",
+            "stratified", self.stratified, "false for a law that is not a normal mixture",
         )  # fmt: skip
 
     @property

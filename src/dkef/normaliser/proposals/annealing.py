@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dkef.config.normaliser import Annealing
+from dkef.config.schema.normaliser import Annealing
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.kef.langevin import ScoreField

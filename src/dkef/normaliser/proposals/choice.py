@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dkef.config.normaliser import Normaliser
+from dkef.config.schema.normaliser import Normaliser
 from dkef.core.arrays import Array
 from dkef.core.files import read_json, write_json
 from dkef.models.kef.parameters import KefParameters

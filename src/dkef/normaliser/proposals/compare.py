@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dkef.config.normaliser import Normaliser
-from dkef.config.settings import Proposals
+from dkef.config.schema.metrics import Proposals
+from dkef.config.schema.normaliser import Normaliser, Proposal
 from dkef.data.splits import Splits
 from dkef.models.kef.density import blocks
 from dkef.models.kef.parameters import KefParameters
@@ -23,6 +23,7 @@ from dkef.normaliser.proposals.store import kept_proposal
 
 log = logging.getLogger("dkef.normaliser.proposals")
 
+PROPOSALS: tuple[Proposal, ...] = ("q0", "mixture", "annealed")  # the last starts from the one before
 PILOT_SHARE = 10  # of the samples, for each pilot run; each run behind the bound has as many as log Z, up to a limit
 MOST_PILOT, MOST_BOUND, LEAST = 1_000_000, 50_000_000, 200
 CHUNK = 50_000_000
@@ -35,7 +36,7 @@ def estimates(
     """A row for every proposal and number of samples."""
     log_p = np.mean(np.concatenate([parameters.log_density(rows) for rows in blocks(splits.test, 1000)]))
     proposal = None
-    for kind in ("q0", "mixture", "annealed"):  # the last starts from the one before
+    for kind in PROPOSALS:
         file = folder / f"{kind}.h5"
         proposal = kept_proposal(file, kind, parameters, splits.train, settings, name, log.info, proposal)
         for samples in getattr(grid, kind):
@@ -73,7 +74,7 @@ def status_among(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
     return f"untrusted: {found}" if status == "ok" else f"{status}; {found}"
 
 
-def _sized(settings: Normaliser, kind: str, samples: int) -> Normaliser:
+def _sized(settings: Normaliser, kind: Proposal, samples: int) -> Normaliser:
     """Settings of one estimate: pilot and bound in proportion to the samples."""
     return Normaliser(
         proposal=kind, samples=samples, bound_samples=min(samples, MOST_BOUND),

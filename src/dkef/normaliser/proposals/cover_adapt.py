@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp, softmax
 
-from dkef.config.normaliser import CoverSettings
+from dkef.config.schema.normaliser import CoverSettings
 from dkef.core.arrays import Array
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.proposals.clusters import gaussian_clusters, log_normals

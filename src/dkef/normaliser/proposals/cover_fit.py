@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.special import logsumexp
 
-from dkef.config.normaliser import CoverSettings
+from dkef.config.schema.normaliser import CoverSettings
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.kef.parameters import KefParameters

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dkef.config.code import sources_digest
-from dkef.config.normaliser import Normaliser
+from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import plain
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line

@@ -1,0 +1,99 @@
+"""config/experiment/<name>.yaml: which cells an experiment has, and under which overrides."""
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import Field
+
+from dkef.config.compose import NOT_YAML, compose_section, first_line
+from dkef.config.files import broken_file, check_choice, file_of, shown
+from dkef.config.sentences import suggestion
+from dkef.config.typed import Count, section, typed
+from dkef.core.errors import ConfigError
+
+Name = Annotated[str, Field(pattern="^[A-Za-z0-9_]+$", description="letters, digits and _")]  # becomes part of paths
+
+
+@section
+@dataclass(frozen=True)
+class CommandLine:
+    """What `snakemake --config` takes."""
+
+    experiment: Name = "paper"
+    overrides: str | list[str] = field(default_factory=list)  # one or several, for all cells or with a name in front
+
+
+@section
+@dataclass(frozen=True)
+class Variant:
+    """Another name for a dataset or model, under overrides of its own: one line of an ablation."""
+
+    of: str
+    overrides: list[str] = field(default_factory=list)
+
+
+@section
+@dataclass(frozen=True)
+class Suite:
+    """A block of the grid: every dataset with every model under every seed, and what they share."""
+
+    datasets: list[Name]
+    models: list[Name]
+    seeds: Count  # seeds 0 .. seeds - 1
+    overrides: list[str] = field(default_factory=list)
+
+
+@section
+@dataclass(frozen=True)
+class Experiment:
+    """What `snakemake --config experiment=NAME` runs."""
+
+    title: str
+    suites: dict[str, Suite]
+    figures: list[str]
+    reduced: str | None = None  # how the run is smaller than the paper's; stands in every figure
+    datasets: dict[str, Variant] = field(default_factory=dict)  # variants of datasets, by their new name
+    models: dict[str, Variant] = field(default_factory=dict)  # variants of models, by their new name
+
+
+@functools.cache
+def load_experiment(name: str) -> Experiment:
+    """The experiment of a name, checked."""
+    check_choice("experiment", name, "--config experiment")
+    where = experiment_file(name)
+    try:
+        composed = compose_section(f"experiment/{name}").get("experiment")
+        values: Any = OmegaConf.to_container(composed, resolve=True) if composed is not None else {}
+    except (HydraException, OmegaConfBaseException, *NOT_YAML) as error:
+        broken = broken_file({"experiment": name})
+        raise ConfigError(broken or f"{where}: {first_line(error)}") from None
+    return typed(Experiment, values, lambda key: where)
+
+
+def experiment_file(name: str) -> str:
+    return shown(file_of("experiment", name))
+
+
+def split_name(override: str) -> tuple[str | None, str]:
+    """The dataset or model that "name: key=value" concerns, and the override itself; one without a name is for all."""
+    if ":" not in override.partition("=")[0]:
+        return None, override
+    name, _, rest = override.partition(":")
+    return name.strip(), rest.strip()
+
+
+def check_names(overrides: Iterable[str], known: Iterable[str], where: str) -> None:
+    """Stop at an override for a dataset or model that is not there: it would do nothing."""
+    known = list(dict.fromkeys(known))
+    for override in overrides:
+        name, _ = split_name(override)
+        if name is not None and name not in known:
+            raise ConfigError(
+                f"{where}: override {override!r} is for {name!r}, which is no dataset or model here; "
+                f"{suggestion(name, known)}known are {', '.join(known)}"
+            )

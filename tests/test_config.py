@@ -138,10 +138,10 @@ def test_a_comment_changes_no_slice_and_a_value_changes_only_the_slices_that_rea
         }
 
     first = read(before)
-    replace(project / "config.yaml", "comparison:", "# a remark\ncomparison:")
+    replace(project / "config.yaml", "defaults:", "# a remark\ndefaults:")
     compose_cell.cache_clear()
     assert read(Plan("smoke")) == first
-    replace(project / "config.yaml", "fssd_locations: 100", "fssd_locations: 50")
+    (project / "config.yaml").write_text((project / "config.yaml").read_text() + "comparison: {fssd_locations: 50}\n")
     compose_cell.cache_clear()
     changed = {name for name, text in read(Plan("smoke")).items() if text != first[name]}
     assert changed == {"compare_slice"}

@@ -9,7 +9,7 @@ from limits import best_time
 from dkef.metrics.stein import compare_fssd, fssd, ksd
 
 N, D, J = 174_900, 22, 100
-KSD_ROWS = 20_000  # the cap of config/config.yaml
+KSD_ROWS = 20_000  # the default of comparison.ksd_max_rows
 BANDWIDTH = 6.5  # the median distance of standard normal rows
 
 

@@ -61,12 +61,12 @@ def test_a_value_of_a_model_retrains_that_model_only(project):
 
 
 def test_a_metric_setting_reruns_the_comparison_only(project):
-    project.edit("config/config.yaml", "fssd_locations: 100", "fssd_locations: 50")
+    project.edit("config/config.yaml", "defaults:", "comparison: {fssd_locations: 50}\ndefaults:")
     assert project.planned() == {"compare": 4} | END
 
 
 def test_an_evaluation_setting_reruns_evaluation_and_what_follows(project):
-    project.edit("config/config.yaml", "batch_rows: 1000", "batch_rows: 500")
+    project.edit("config/config.yaml", "defaults:", "evaluation: {batch_rows: 500}\ndefaults:")
     assert project.planned() == {"evaluate": 4, "compare": 4} | END
 
 

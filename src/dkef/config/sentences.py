@@ -59,7 +59,9 @@ def first_problem(error: ValidationError, values: Any, adapter: TypeAdapter[Any]
         elif isinstance(values, list | tuple) and isinstance(step, int) and step < len(values):
             values, node, key = values[step], node.entry(step), f"{key}[{step}]"
     if problem["type"] in UNKNOWN:
-        return UnknownKeyError(join(key, last), f"is an unknown key; {suggestion(last, node.keys())}{_keys(node)}")
+        known = [name for name in node.names() if name != last]  # not a field that its class sets by itself
+        allowed = f"allowed are {', '.join(known)}" if known else "this section takes no keys"
+        return UnknownKeyError(join(key, last), f"is an unknown key; {suggestion(last, known)}{allowed}")
     if problem["type"] in MISSING:
         return RuleError(join(key, last), "is missing and has no default")
     rule = problem.get("ctx", {}).get("error")
@@ -67,10 +69,6 @@ def first_problem(error: ValidationError, values: Any, adapter: TypeAdapter[Any]
         return rule.below(key)
     told = f"is {one_line(repr(problem['input']))}; allowed is {node.allowed(problem['type'] in RANGE)}"
     return RuleError(key or adapter.json_schema().get("title", ""), told)
-
-
-def _keys(node: "_Node") -> str:
-    return f"allowed are {', '.join(node.keys())}" if node.keys() else "this section takes no keys"
 
 
 class _Node:
@@ -81,7 +79,7 @@ class _Node:
             node = root["$defs"][node["$ref"].rpartition("/")[2]]
         self.node, self.root = node, root
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         return list(self._choices()[0].node.get("properties", {}))
 
     def entry(self, step: str | int) -> "_Node":

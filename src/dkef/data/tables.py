@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tokenize import TokenError
+from typing import Literal
 
 import numpy as np
 
@@ -165,11 +166,8 @@ BUNDLED: Mapping[str, str] = {"wine_recognition": "wine_data.csv", "breast_cance
 class Bundled(ColumnChoice):
     """A table that scikit-learn carries with it, read from its CSV file: real data without a network."""
 
-    table: str = "wine_recognition"
+    table: Literal["wine_recognition", "breast_cancer"] = field(kw_only=True)
     names: list[str] = field(default_factory=list)  # of all columns: the first line of these files holds counts
-
-    def __post_init__(self) -> None:
-        require(self.table in BUNDLED, "table", self.table, "one of " + ", ".join(BUNDLED))
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -3,21 +3,19 @@
 import math
 from dataclasses import dataclass
 
-from dkef.config.typed import require
+from dkef.config.typed import AtLeastTwo, section
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.models.mixture.density import LogZ
 from dkef.models.protocol import DensityModel, FitContext
 
 
+@section
 @dataclass(frozen=True)
 class ComponentLogZ:
     """log Z of kernel exponential families from samples of their q0, with its bias bounded (Proposition 1)."""
 
-    samples: int = 10_000_000
-
-    def __post_init__(self) -> None:
-        require(self.samples >= 2, "model.log_z.samples", self.samples, ">= 2")
+    samples: AtLeastTwo = 10_000_000
 
     def log_z(self, model: DensityModel, train: Array, context: FitContext) -> LogZ:
         """The pilot takes a tenth of the samples, each of the two runs behind the bound a fifth."""

@@ -13,13 +13,15 @@ from dkef.models.protocol import Fit, FitContext
 class Kcef:
     """Hyper-parameters of the search over (g_x, g_y, lambda) of each conditional; the fit itself is closed form."""
 
-    rows: Count = 1000  # the first so many training rows; time grows with their cube, memory with their square
+    # the first so many training rows, the paper's down-sampling; time grows with their cube, memory with their square
+    rows: Count = 1000
     base_std: Positive = 2.0  # q0 = N(0, base_std^2) for each coordinate
     g_init: Positive = 1.0  # kernels are exp(-g |.|^2)
     lambda_init: Positive = 1e-4
     folds: AtLeastTwo = 10  # contiguous and of equal size
-    penalty: NotNegative = 0.1  # times g_x^2 + g_y^2 + lambda^2, added to the held-out score, as in its authors' code
-    scale: Literal["plain", "log"] = "plain"  # what L-BFGS-B moves, see dkef.models.kcef.search.Search
+    penalty: NotNegative = 0.1  # times g_x^2 + g_y^2 + lambda^2, added to the held-out score as in its authors' code
+    # what L-BFGS-B moves, see dkef.models.kcef.search.Search; log found lower scores but worse likelihoods on few draws
+    scale: Literal["plain", "log"] = "plain"
     g_lower: Positive = 1e-10
     # 1e-10 in its authors' code; there f is free to run away where there are no rows, and no held-out score can see it
     lambda_lower: Positive = 1e-6

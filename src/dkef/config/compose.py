@@ -85,12 +85,12 @@ def _as_hydra_takes_it(override: Override) -> str:
 
 def _at_home(error: RuleError, overrides: list[Override], chosen: Mapping[str, str]) -> ConfigError:
     """A broken rule with the place where the key was given: the last override of it, or a file."""
-    key = error.key.partition("[")[0]
+    key, unknown = error.key.partition("[")[0], isinstance(error, UnknownKeyError)
     for override in reversed(overrides):
         given = override.key_or_group
-        if given not in GROUPS and (key == given or key.startswith(f"{given}.")):
-            unknown = error.key if isinstance(error, UnknownKeyError) else None
-            return OverrideError(str(override.input_line), str(error), unknown)
+        within = f"{key}.".startswith(f"{given}.") or (unknown and given.startswith(f"{key}."))
+        if given not in GROUPS and within:
+            return OverrideError(str(override.input_line), str(error), error.key if unknown else None)
     return ConfigError(f"{file_with(error.key, chosen)}: {error}")
 
 

@@ -1,25 +1,28 @@
-# From raw file to figure and report, in the order in which the data goes.
+# From raw file to figure and report: one rule a file in workflow/rules, which has the name of the rule and of its stage.
+#
+#   fetch, preprocess, train, evaluate                     from a file of data to a model at the test points
+#   normalise_pilot, _chunk, _merge or _target, proposals  log Z, where the model does not know it
+#   compare, summarise, grid, sensitivity, agreement       numbers
+#   claims, reference_values, render, page, report         what a reader gets
 #
 #   snakemake --cores 4                             the whole paper
 #   snakemake --cores 4 --config experiment=smoke   the tiny version of everything
 #   snakemake --cores 4 results/paper/redwine/dkef/seed0/metrics.csv   one cell
+from pathlib import Path
+
+SHARED = ("common.smk", "inputs.smk")
+RULES = Path(workflow.basedir, "workflow", "rules")
 
 
-include: "workflow/rules/common.smk"
-include: "workflow/rules/inputs.smk"
-include: "workflow/rules/fetch.smk"
-include: "workflow/rules/preprocess.smk"
-include: "workflow/rules/train.smk"
-include: "workflow/rules/evaluate.smk"
-include: "workflow/rules/grid.smk"
-include: "workflow/rules/normalise_pilot.smk"
-include: "workflow/rules/normalise_chunk.smk"
-include: "workflow/rules/normalise_merge.smk"
-include: "workflow/rules/normalise_target.smk"
-include: "workflow/rules/proposals.smk"
-include: "workflow/rules/compare.smk"
-include: "workflow/rules/render.smk"
-include: "workflow/rules/report.smk"
+for shared in SHARED:
+
+    include: str(RULES / shared)
+
+
+for rules in sorted(RULES.glob("*.smk")):
+    if rules.name not in SHARED:
+
+        include: str(rules)
 
 
 rule all:

@@ -4,11 +4,17 @@ import numpy as np
 import pandas as pd
 
 from dkef.core.streams import rng_for
+from dkef.data.splits import Splits
 from dkef.data.synthetic.source import KNOWN
+from dkef.data.whitening import Whitening
+from dkef.metrics.grid import KERNEL_POSITIONS, on_grid, points_of
+from dkef.metrics.separated import Separated, measure, verdict
+from dkef.metrics.summary import summary_rows
 from dkef.models.gaussian.density import GaussianModel
-from dkef.results.inputs import OWN_REFERENCE, DatasetEntry, Grid, Inputs, Request
-from dkef.stages.grid import KERNEL_POSITIONS, on_grid, points_of
-from dkef.stages.summarise import SUMMARY_COLUMNS, summary_rows
+from dkef.results.experiment import DatasetEntry, ExperimentInfo
+from dkef.results.lookup import Results
+from dkef.results.read import Grid
+from dkef.results.tables import SUMMARY
 
 BASELINES = ("made", "made_mog", "maf", "maf_mog", "real_nvp")
 BENCHMARK_MODELS = ("gaussian", *BASELINES, "kef_g", "dkef_fixed_q0", "dkef")
@@ -35,7 +41,9 @@ SUBSETS = {"hepmass_part": "HepMass", "miniboone_part": "MiniBoone"}
 
 
 def entry(name: str, models: tuple[str, ...], seeds: int, synthetic: bool) -> DatasetEntry:
-    return DatasetEntry(name, TITLES.get(name, name), models, tuple(range(seeds)), synthetic, SUBSETS.get(name))
+    reference = "dkef" if "dkef" in models else None
+    title = TITLES.get(name, name)
+    return DatasetEntry(name, title, models, tuple(range(seeds)), synthetic, SUBSETS.get(name), reference)
 
 
 def benchmark_metrics(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int = 15) -> pd.DataFrame:
@@ -63,7 +71,7 @@ def benchmark_metrics(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int =
                     rows.append({
                         "dataset": dataset, "model": model, "seed": seed, "metric": metric,
                         "value": np.nan if broken or undefined else value, "stderr": 0.1,
-                        "status": OWN_REFERENCE if undefined else status,
+                        "status": "undefined: the model is its own reference" if undefined else status,
                         "config_digest": "0" * 16, "code_version": "test",
                     })  # fmt: skip
     return pd.DataFrame(rows)
@@ -71,17 +79,17 @@ def benchmark_metrics(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int =
 
 def summary_of(metrics: pd.DataFrame) -> pd.DataFrame:
     """summary.csv as the summarise stage writes it."""
-    return pd.DataFrame(list(summary_rows(metrics.assign(number=metrics["value"]))), columns=list(SUMMARY_COLUMNS))
+    return pd.DataFrame(list(summary_rows(metrics.assign(number=metrics["value"]))), columns=list(SUMMARY.columns))
 
 
-def benchmark_inputs(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int = 15) -> Inputs:
+def benchmark_inputs(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int = 15) -> Results:
     metrics = benchmark_metrics(datasets, seeds)
     entries = tuple(entry(name, BENCHMARK_MODELS, seeds, False) for name in datasets)
-    request = Request("real_data", "made_up", "Made up", entries, reduced="made-up numbers, no run at all")
-    return Inputs(request, metrics, summary_of(metrics))
+    info = ExperimentInfo("made_up", "Made up", entries, reduced="made-up numbers, no run at all")
+    return Results(info, {"metrics": metrics, "summary": summary_of(metrics)})
 
 
-def synthetic_inputs(datasets: tuple[str, ...], models: tuple[str, ...], seeds: int = 1) -> Inputs:
+def synthetic_inputs(datasets: tuple[str, ...], models: tuple[str, ...], seeds: int = 1) -> Results:
     """Grids with a blurred truth as every model's density, worse for some; and metrics that fit them."""
     rng = rng_for("made-up synthetic")
     grids: dict[tuple[str, str, int], Grid] = {}
@@ -110,13 +118,14 @@ def synthetic_inputs(datasets: tuple[str, ...], models: tuple[str, ...], seeds: 
                     ("score_loss", -3 + 0.05 * (len(models) - i)),
                 ):
                     rows.append({
-                        "dataset": dataset, "model": model, "seed": seed, "metric": metric, "value": value,
-                        "stderr": 0.03, "status": status, "config_digest": "0" * 16, "code_version": "test",
+                        "dataset": dataset, "model": model, "seed": seed, "metric": metric,
+                        "value": value if status == "ok" else np.nan, "stderr": 0.03,
+                        "status": status, "config_digest": "0" * 16, "code_version": "test",
                     })  # fmt: skip
     metrics = pd.DataFrame(rows)
     entries = tuple(entry(name, models, seeds, True) for name in datasets)
-    request = Request("toys", "made_up", "Made up", entries, reduced="made-up numbers, no run at all")
-    return Inputs(request, metrics, summary_of(metrics), grids)
+    info = ExperimentInfo("made_up", "Made up", entries, reduced="made-up numbers, no run at all")
+    return Results(info, {"metrics": metrics, "summary": summary_of(metrics), "grids": grids})
 
 
 def made_up_kernel(axis: np.ndarray) -> dict[str, np.ndarray]:
@@ -130,7 +139,7 @@ def made_up_kernel(axis: np.ndarray) -> dict[str, np.ndarray]:
             "kernel_positions": positions}  # fmt: skip
 
 
-def scales_inputs() -> Inputs:
+def scales_inputs() -> Results:
     """Figure 1 with two made-up fits."""
     truth = KNOWN["gaussian_scales"]
     grids = {}
@@ -149,7 +158,7 @@ def scales_inputs() -> Inputs:
         )
     ]  # fmt: skip
     one = DatasetEntry("gaussian_scales", "Gaussian scales", ("kef_g", "dkef"), (0,), True)
-    return Inputs(Request("gaussian_scales", "made_up", "", (one,)), pd.DataFrame(rows), grids=grids)
+    return Results(ExperimentInfo("made_up", "", (one,)), {"metrics": pd.DataFrame(rows), "grids": grids})
 
 
 def trace(best: float, n: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -159,7 +168,7 @@ def trace(best: float, n: int, rng: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame({"iteration": steps, "validation_loss": loss})
 
 
-def trace_inputs(figure: str) -> Inputs:
+def trace_inputs(figure: str) -> Results:
     synthetic = figure == "toy_traces"
     names = ("funnel", "banana", "ring", "square", "cosine", "mog") if synthetic else tuple(BENCHMARK)
     model = "dkef_g15" if synthetic else "dkef"
@@ -168,31 +177,48 @@ def trace_inputs(figure: str) -> Inputs:
         (name, model, seed): trace(-12.0, int(rng.integers(300, 900)), rng) for name in names for seed in range(5)
     }
     entries = tuple(entry(name, (model,), 5, synthetic) for name in names)
-    return Inputs(Request(figure, "made_up", "", entries, "5 runs of made-up numbers"), traces=traces)
+    return Results(ExperimentInfo("made_up", "", entries, "5 runs of made-up numbers"), {"traces": traces})
 
 
-def split_inputs() -> Inputs:
+def splits_of(x: np.ndarray) -> Splits:
+    """Four fifths of some rows to train on, and a tenth each to validate and test."""
+    cut, n, d = (8 * len(x) // 10, 9 * len(x) // 10), np.arange(len(x)), x.shape[1]
+    rows = [n[: cut[0]], n[cut[0] : cut[1]], n[cut[1] :]]
+    whitening = Whitening(np.zeros(d), np.eye(d))
+    names = tuple(f"x{i}" for i in range(d))
+    return Splits("Made up", *(x[part] for part in rows), *rows, whitening, False, names, (), "digest")
+
+
+def separated_inputs() -> Results:
+    """A few small fits of Appendix C."""
+    settings = Separated(rows=2000, shares=[0.3, 0.5, 0.8], lambdas=[1e-4, 1e-3, 1e-2], seeds=1, inducing=[1, 4])
+    table = measure(settings)
+    return Results(ExperimentInfo("made_up", "", ()), {"separated": table, "separated_verdict": verdict(table)})
+
+
+def split_inputs() -> Results:
     """Splits of three benchmark sets and a planar one, skewed and correlated."""
     rng = rng_for("made-up splits")
     splits, entries = {}, []
     for name, d in (("redwine", 11), ("whitewine", 11), ("miniboone_part", 43), ("ring", 2)):
         x = KNOWN["ring"].sample(3000, rng) if d == 2 else rng.gamma(2, size=(3000, d)) - 2
-        splits[name, 0] = {"train": x[:2400], "valid": x[2400:2700], "test": x[2700:]}
+        splits[name, 0] = splits_of(x)
         entries.append(entry(name, ("gaussian",), 1, d == 2))
-    return Inputs(Request("marginals", "made_up", "", tuple(entries)), splits=splits)
+    return Results(ExperimentInfo("made_up", "", tuple(entries)), {"splits": splits})
 
 
-def ablation_inputs() -> Inputs:
+def ablation_inputs() -> Results:
     """Three variants of dkef on two sets."""
     variants = ("dkef", "dkef_noise_0", "dkef_noise_twice")
     source = benchmark_metrics(("redwine", "parkinsons"), 5)
     source = source[source["model"].isin(["dkef", "kef_g", "maf"])]
     metrics = source.assign(model=source["model"].map(dict(zip(("dkef", "kef_g", "maf"), variants, strict=True))))
     entries = tuple(entry(name, variants, 5, False) for name in ("redwine", "parkinsons"))
-    return Inputs(Request("ablation_noise", "made_up", "Noise in training", entries), metrics, summary_of(metrics))
+    info = ExperimentInfo("made_up", "Noise in training", entries)
+    return Results(info, {"metrics": metrics, "summary": summary_of(metrics)})
 
 
-def sensitivity_inputs() -> Inputs:
+def sensitivity_inputs() -> Results:
     """Two sets, five models, five bandwidths, two numbers of locations."""
     rng = rng_for("made-up sensitivity")
     models = ("gaussian", "made", "maf", "kef_g", "dkef")
@@ -211,11 +237,11 @@ def sensitivity_inputs() -> Inputs:
                         "value": 0.01 * factor * (len(models) - 1.2 - i) * rng.uniform(0.8, 1.2),
                     })  # fmt: skip
     entries = tuple(entry(name, models, 3, False) for name in ("redwine", "parkinsons"))
-    request = Request("sensitivity", "made_up", "", entries)
-    return Inputs(request, sensitivity=pd.DataFrame(rows), agreement=pd.DataFrame(orders))
+    info = ExperimentInfo("made_up", "", entries)
+    return Results(info, {"sensitivity": pd.DataFrame(rows), "agreement": pd.DataFrame(orders)})
 
 
-def proposal_inputs() -> Inputs:
+def proposal_inputs() -> Results:
     """Two sets: q0 that is nats too good and knows it at times, a mixture that is right, annealed chains with few."""
     rng = rng_for("made-up proposals")
     rows = []
@@ -232,4 +258,4 @@ def proposal_inputs() -> Inputs:
                     "log_likelihood": truth + error * rng.normal() + (4 - exponent / 4 if kind == "q0" else 0),
                 })  # fmt: skip
     entries = tuple(entry(name, ("dkef",), 1, False) for name in ("redwine", "parkinsons"))
-    return Inputs(Request("normalisers", "made_up", "", entries), proposals=pd.DataFrame(rows))
+    return Results(ExperimentInfo("made_up", "", entries), {"proposals": pd.DataFrame(rows)})

@@ -1,6 +1,5 @@
 """What the fuzzers found (tests/fuzz): each is refused with one sentence that names the file."""
 
-import argparse
 import io
 import struct
 import zipfile
@@ -20,18 +19,18 @@ from dkef.data.archives import extract
 from dkef.data.catalogue import read_catalogue
 from dkef.data.download import UnavailableError
 from dkef.data.tables import Csv, Npy
-from dkef.metrics.judge import read_normaliser
-from dkef.metrics.pointwise import COLUMNS, SENSITIVITY_COLUMNS
+from dkef.metrics.agreement import agreement_rows
+from dkef.metrics.registry import read_normaliser
 from dkef.models.storage import read_log_z
-from dkef.results.inputs import Request, read_metrics, read_trace
-from dkef.stages import agreement
-from dkef.stages.agreement import agreement_rows
-from dkef.stages.claims import COLUMNS as CLAIM_COLUMNS
-from dkef.stages.pages import claims_page, read_benchmark
-from dkef.stages.summarise import gather
+from dkef.report.pages.html import html_of
+from dkef.results.experiment import ExperimentInfo
+from dkef.results.gather import gather_metrics, gather_sensitivity
+from dkef.results.lookup import Results
+from dkef.results.read import read_benchmark, read_frame, read_trace
+from dkef.results.tables import CLAIMS, METRICS, SENSITIVITY
 
-SENSITIVITY = ",".join(SENSITIVITY_COLUMNS).encode() + b"\n"
-HEADER = ",".join(COLUMNS).encode() + b"\n"
+ORDERS = ",".join(SENSITIVITY.columns).encode() + b"\n"
+HEADER = ",".join(METRICS.columns).encode() + b"\n"
 
 
 def csv(path: Path) -> Any:
@@ -57,11 +56,15 @@ def empty_array() -> bytes:
 
 
 def orders(path: Path) -> Any:
-    return list(agreement_rows(agreement.gather([path]), Comparison()))
+    return list(agreement_rows(gather_sensitivity([path]), Comparison()))
 
 
 def verdicts(path: Path) -> Any:
-    return claims_page(Request("claims", "test", "", ()), argparse.Namespace(tables=[path]))
+    return html_of("claims", Results(ExperimentInfo("test", "", ()), {"claims": read_frame(CLAIMS, path)}))
+
+
+def read_metrics(path: Path) -> Any:
+    return read_frame(METRICS, path)
 
 
 CASES: list[tuple[Callable[[Path], Any], bytes]] = [
@@ -78,9 +81,9 @@ CASES: list[tuple[Callable[[Path], Any], bytes]] = [
     (read_metrics, HEADER + b"ring,gaussian,0,score_loss,1.2.3,1,ok,a,b\n"),
     (read_metrics, HEADER + b"ring,gaussian,0,score_loss,'\"\n\n\",1,ok,a,b,c,d,e\n"),
     (read_metrics, b'"data\nset",b\n1,2\n'),  # a column's name of two lines
-    (lambda path: gather([path]), HEADER + b"ring,gaussian,0,no_such_metric,1,1,ok,a,b\n"),
-    (lambda path: gather([path]), HEADER + b"ring,gaussian,x,score_loss,1,1,ok,a,b\n"),
-    (lambda path: gather([path]), HEADER + b"ring,gaussian,0,score_loss,!!python/object:os.system,1,ok,a,b\n"),
+    (lambda path: gather_metrics([path]), HEADER + b"ring,gaussian,0,no_such_metric,1,1,ok,a,b\n"),
+    (lambda path: gather_metrics([path]), HEADER + b"ring,gaussian,x,score_loss,1,1,ok,a,b\n"),
+    (lambda path: gather_metrics([path]), HEADER + b"ring,gaussian,0,score_loss,!!python/object:os.system,1,ok,a,b\n"),
     (read_log_z, b'{"log_z": 1%s}' % (b"0" * 400)),
     (read_log_z, b'{"log_z": NaN}'),
     (read_log_z, b'{"log_z": true}'),
@@ -89,11 +92,11 @@ CASES: list[tuple[Callable[[Path], Any], bytes]] = [
     (read_normaliser, b'{"log_z": 1.5}'),  # without a status
     (read_normaliser, b'{"log_z": "high", "status": "ok"}'),
     (read_normaliser, b'{"log_z": 1%s, "status": "ok"}' % (b"0" * 400)),
-    (orders, SENSITIVITY + b'"ri\nng",dkef,0,fssd2,3.0,100,1,1,ok,a,b\n'),  # a name of two lines
-    (orders, SENSITIVITY + b"ring,dkef,0,fssd2,1.0,100,1,1,ok,a,b\nring,dkef,0,ksd2,1.0,,1,1,ok,a,b\n"
+    (orders, ORDERS + b'"ri\nng",dkef,0,fssd2,3.0,100,1,1,ok,a,b\n'),  # a name of two lines
+    (orders, ORDERS + b"ring,dkef,0,fssd2,1.0,100,1,1,ok,a,b\nring,dkef,0,ksd2,1.0,,1,1,ok,a,b\n"
              b"ring,dkef,0,fssd2,2.0,100,1,1,ok,a,b\n"),  # no ksd2 to compare the last with
     (read_trace, b"a,b\n1,2\n3,4,5,6\n"),
-    (verdicts, ",".join(CLAIM_COLUMNS).encode() + b"\n" + b"x," * (len(CLAIM_COLUMNS) - 1) + b"x\n"),
+    (verdicts, ",".join(CLAIMS.columns).encode() + b"\n" + b"x," * (len(CLAIMS.columns) - 1) + b"x\n"),
     (read_benchmark, b"[1]"),
     (read_benchmark, b"\xff"),
     (read_benchmark, b"\n"),

@@ -9,11 +9,14 @@ import pandas as pd
 import pytest
 
 from dkef.core.tables import read_table
-from dkef.report.claims.evidence import AHEAD, BEHIND, CLOSE, Evidence
+from dkef.report.claims.catalogue import STATEMENTS, judge_all
+from dkef.report.claims.order import AHEAD, BEHIND, CLOSE, ahead
 from dkef.report.claims.verdict import FAILED, HELD, OPEN
-from dkef.report.figures.look import BENCHMARK, SYNTHETIC
-from dkef.results.inputs import DatasetEntry, Request
-from dkef.stages.claims import COLUMNS, STATEMENTS, judge_all
+from dkef.results.experiment import DatasetEntry, ExperimentInfo
+from dkef.results.lookup import Results
+from dkef.results.names import BENCHMARK, SYNTHETIC
+from dkef.results.read import Grid
+from dkef.results.tables import CLAIMS, SUMMARY
 from tests.made_up import benchmark_metrics, summary_of
 
 Values = dict[tuple[str, str, str], list[float]]
@@ -28,7 +31,7 @@ def evidence(
     stderr: float = 0.01,
     reduced: str | None = None,
     subsets: tuple[str, ...] = (),
-) -> Evidence:
+) -> Results:
     """Tables with one row for each value of each (dataset, model, metric); NaN is an invalid run."""
     rows = [
         {"dataset": d, "model": m, "seed": seed, "metric": metric, "value": value, "stderr": stderr,
@@ -49,7 +52,9 @@ def evidence(
         )
         for d in dict.fromkeys(d for d, _ in cells)
     )  # fmt: skip
-    return Evidence(Request("", "made_up", "", entries, reduced), metrics, plain_summary(values), grids)
+    tables = {"metrics": metrics, "summary": plain_summary(values)}
+    tables["grids"] = {key: Grid({}, facts) for key, facts in grids.items()}
+    return Results(ExperimentInfo("made_up", "", entries, reduced), tables)
 
 
 def plain_summary(values: Values) -> pd.DataFrame:
@@ -60,9 +65,9 @@ def plain_summary(values: Values) -> pd.DataFrame:
         rows.append({
             "dataset": d, "model": m, "metric": metric, "median": median(good) if good else NOT_A_NUMBER,
             "runs": len(numbers), "runs_ok": len(good), "runs_untrusted": 0, "runs_diverged": 0,
-            "runs_invalid": len(numbers) - len(good),
+            "runs_invalid": len(numbers) - len(good), "runs_undefined": 0,
         })  # fmt: skip
-    return pd.DataFrame(rows, columns=list(rows[0]) if rows else ["dataset", "model", "metric"])
+    return pd.DataFrame(rows, columns=list(SUMMARY.columns))
 
 
 def around(level: float) -> list[float]:
@@ -129,7 +134,7 @@ def made_mog(invalid: int, runs: int = 5) -> Values:
 
 
 FOUR = SYNTHETIC[:4]
-CASES: dict[str, tuple[Evidence, Evidence, Evidence]] = {  # held, did not hold, not decidable
+CASES: dict[str, tuple[Results, Results, Results]] = {  # held, did not hold, not decidable
     "learned_kernel_fits_better": (evidence(scales(0.4, 0.6)), evidence(scales(0.6, 0.4)), evidence(fisher(ALL))),
     "lowest_fisher_divergence": (
         evidence(fisher(ALL | {"dkef_g15": 0.1})),
@@ -309,8 +314,8 @@ def test_an_empty_experiment_decides_nothing() -> None:
 )
 def test_two_models_are_compared_seed_by_seed(first: list[float], second: list[float], expected: int | None) -> None:
     tables = evidence({("ring", "a", "fisher_divergence"): first, ("ring", "b", "fisher_divergence"): second})
-    assert tables.ahead("ring", "fisher_divergence", "a", "b") == expected
-    back = tables.ahead("ring", "fisher_divergence", "b", "a")
+    assert ahead(tables, "ring", "fisher_divergence", "a", "b") == expected
+    back = ahead(tables, "ring", "fisher_divergence", "b", "a")
     assert back == (None if expected is None else -expected)
 
 
@@ -322,17 +327,10 @@ def test_the_command_writes_one_row_a_statement(tmp_path: Path) -> None:
         '{"experiment":"made_up","title":"","datasets":['
         '{"name":"redwine","models":["dkef","maf"],"seeds":[0,1,2],"synthetic":false,"subset_of":null,"title":"R"}]}'
     )
-    command = [
-        sys.executable,
-        "-m",
-        "dkef.stages.claims",
-        "--config",
-        config,
-        "--metrics",
-        str(tmp_path / "metrics.csv"),
-    ]
-    command += ["--summary", str(tmp_path / "summary.csv"), "--out", str(tmp_path / "claims.csv")]
+    command = [sys.executable, "-m", "dkef", "claims", "--config", config, "--out", str(tmp_path / "claims.csv")]
+    for name in ("metrics", "summary"):
+        command += ["--table", name, str(tmp_path / f"{name}.csv")]
     subprocess.run(command, check=True, capture_output=True)
-    table = read_table(tmp_path / "claims.csv", COLUMNS)
+    table = read_table(tmp_path / "claims.csv", CLAIMS.columns)
     assert list(table["claim"]) == list(RULES)
     assert set(table["verdict"]) <= {HELD, FAILED, OPEN}

@@ -20,10 +20,12 @@ from dkef.core.streams import rng_for
 from dkef.core.tables import read_table
 from dkef.data.splits import Splits, write_splits
 from dkef.data.whitening import Whitening
-from dkef.metrics.judge import Yardstick
-from dkef.metrics.pointwise import COLUMNS, METRICS, score_loss
+from dkef.metrics.pointwise import score_loss
+from dkef.metrics.registry import METRICS
+from dkef.metrics.setup import ComparisonSetup
 from dkef.metrics.stein import compare_fssd, fssd, ksd
 from dkef.models import evaluation
+from dkef.results.tables import METRICS as METRICS_TABLE
 from dkef.stages import compare
 
 N, D = 60, 2
@@ -74,7 +76,7 @@ def run(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", argv)
         compare.main()
-    return read_table(folder / out, COLUMNS, ["value", "stderr"]).set_index("metric")
+    return read_table(folder / out, METRICS_TABLE.columns, ["value", "stderr"]).set_index("metric")
 
 
 def reference(folder: Path) -> tuple[str, str]:
@@ -84,15 +86,15 @@ def reference(folder: Path) -> tuple[str, str]:
 def test_every_metric_has_one_row_with_the_value_of_its_definition(cell: Path) -> None:
     table = run(cell, *reference(cell))
     x = rng_for("test", "compare").standard_normal((N, D))
-    yardstick = Yardstick.draw(x, "set", 3, Comparison())
-    kernel = (yardstick.locations, yardstick.median)
+    setup = ComparisonSetup.draw(x, "set", 3, Comparison())
+    kernel = (setup.locations, setup.median)
     expected = {
         "log_likelihood": (-0.5 * ((x - 0.3) ** 2).sum(axis=1)).mean() - math.log(2 * math.pi),
         "score_loss": score_loss(0.3 - x, -np.ones_like(x)).value,
         "fssd2": fssd(x, 0.3 - x, *kernel).statistic,
         "fssd_p_value": compare_fssd(x, 0.3 - x, -x, *kernel).p_value,
-        "ksd2": ksd(x, 0.3 - x, yardstick.median).statistic,
-        "ksd2_v": ksd(x, 0.3 - x, yardstick.median).v_statistic,
+        "ksd2": ksd(x, 0.3 - x, setup.median).statistic,
+        "ksd2_v": ksd(x, 0.3 - x, setup.median).v_statistic,
         "fisher_divergence": 0.09,
         "true_log_likelihood": (-0.5 * (x**2).sum(axis=1)).mean() - math.log(2 * math.pi),
     }
@@ -252,11 +254,11 @@ def test_the_digest_knows_the_settings_and_what_lies_behind_the_inputs(cell: Pat
     assert run(cell, *reference(cell)).config_digest.iloc[0] == digests[0]
 
 
-def test_the_yardstick_is_shared_by_models_and_differs_between_datasets_and_seeds() -> None:
+def test_the_setup_is_shared_by_models_and_differs_between_datasets_and_seeds() -> None:
     x = rng_for("test", "yardstick").standard_normal((100, 3))
     settings = Comparison(ksd_max_rows=30, median_rows=20, fssd_locations=10)
-    base = Yardstick.draw(x, "a", 0, settings)
-    again, other, seed = (Yardstick.draw(x, *key, settings) for key in (("a", 0), ("b", 0), ("a", 1)))
+    base = ComparisonSetup.draw(x, "a", 0, settings)
+    again, other, seed = (ComparisonSetup.draw(x, *key, settings) for key in (("a", 0), ("b", 0), ("a", 1)))
     np.testing.assert_array_equal(base.locations, again.locations)
     assert base.median == again.median
     for different in (other, seed):
@@ -269,14 +271,14 @@ def test_the_yardstick_is_shared_by_models_and_differs_between_datasets_and_seed
 def test_ksd_beyond_the_cap_is_that_of_the_drawn_rows(cell: Path) -> None:
     table = run(cell, settings={"ksd_max_rows": 25})
     x = rng_for("test", "compare").standard_normal((N, D))
-    yardstick = Yardstick.draw(x, "set", 3, Comparison(ksd_max_rows=25))
-    rows = yardstick.ksd_rows
-    assert table.value["ksd2"] == pytest.approx(ksd(x[rows], 0.3 - x[rows], yardstick.median).statistic, rel=1e-12)
+    setup = ComparisonSetup.draw(x, "set", 3, Comparison(ksd_max_rows=25))
+    rows = setup.ksd_rows
+    assert table.value["ksd2"] == pytest.approx(ksd(x[rows], 0.3 - x[rows], setup.median).statistic, rel=1e-12)
 
 
 def test_a_score_that_is_not_finite_counts_whether_or_not_its_row_is_drawn_for_ksd(cell: Path) -> None:
     x = rng_for("test", "compare").standard_normal((N, D))
-    drawn = Yardstick.draw(x, "set", 3, Comparison(ksd_max_rows=25)).ksd_rows
+    drawn = ComparisonSetup.draw(x, "set", 3, Comparison(ksd_max_rows=25)).ksd_rows
     left_out = min(set(range(N)) - set(drawn))
 
     def spoil(arrays: dict[str, Array]) -> None:
@@ -289,9 +291,9 @@ def test_a_score_that_is_not_finite_counts_whether_or_not_its_row_is_drawn_for_k
 def test_each_bandwidth_is_its_own_factor_times_the_median(cell: Path) -> None:
     table = run(cell, settings={"fssd_bandwidth_factor": 0.5, "ksd_bandwidth_factor": 3.0})
     x = rng_for("test", "compare").standard_normal((N, D))
-    yardstick = Yardstick.draw(x, "set", 3, Comparison())
-    near = fssd(x, 0.3 - x, yardstick.locations, 0.5 * yardstick.median)
-    everywhere = ksd(x, 0.3 - x, 3.0 * yardstick.median)
+    setup = ComparisonSetup.draw(x, "set", 3, Comparison())
+    near = fssd(x, 0.3 - x, setup.locations, 0.5 * setup.median)
+    everywhere = ksd(x, 0.3 - x, 3.0 * setup.median)
     assert table.value["fssd2"] == pytest.approx(near.statistic, rel=1e-12)
     assert table.value["ksd2"] == pytest.approx(everywhere.statistic, rel=1e-12)
 
@@ -310,7 +312,8 @@ def test_a_misspelt_setting_is_one_sentence(cell: Path) -> None:
 def test_the_command_line_imports_no_tensorflow_and_takes_empty_options(cell: Path) -> None:
     config = canonical({"dataset": "set", "model": "made", "seed": 0, "comparison": {}, "normalised": True})
     code = (
-        "import sys\nfrom dkef import agreement, compare, sensitivity, summarise\n"
+        "import sys\nfrom dkef.stages import agreement, claims, compare, page, reference_values, render\n"
+        "from dkef.stages import sensitivity, summarise\n"
         "compare.main()\nprint(sorted(m for m in sys.modules if m.split('.')[0] in ('tensorflow', 'keras')))"
     )
     argv = ["--config", config, "--data", str(cell / "data.h5"), "--evaluation", str(cell / "evaluation.h5")]

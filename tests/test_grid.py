@@ -13,9 +13,18 @@ from scipy.stats import norm
 from dkef.core.arrays import Array
 from dkef.data.splits import read_splits
 from dkef.data.synthetic.source import KNOWN
+from dkef.metrics.grid import (
+    HELD,
+    KERNEL_POSITIONS,
+    LAYOUTS,
+    kernel_of,
+    mode_regions,
+    on_grid,
+    outside_truth,
+    points_of,
+)
 from dkef.models.gaussian.density import GaussianModel
-from dkef.results.inputs import read_grid
-from dkef.stages.grid import HELD, KERNEL_POSITIONS, LAYOUTS, kernel_of, mode_regions, on_grid, outside_truth, points_of
+from dkef.results.read import read_grid
 from tests.models.kef_examples import example_component, example_parameters
 
 
@@ -145,7 +154,7 @@ def test_the_command_line_writes_a_grid_that_knows_its_cell(tmp_path: Path, ring
         "source": {"_target_": "dkef.data.synthetic.source.Synthetic", "distribution": "ring", "rows": 300},
     })  # fmt: skip
     out = tmp_path / "grid.h5"
-    command = [sys.executable, "-m", "dkef.stages.grid", "--config", config, "--model", str(model), "--data", str(data)]
+    command = [sys.executable, "-m", "dkef", "grid", "--config", config, "--model", str(model), "--data", str(data)]
     subprocess.run([*command, "--log-z", "--out", str(out)], check=True, capture_output=True)
     key, grid = read_grid(out)
     assert key == ("ring", "gaussian", 0)

@@ -1,29 +1,32 @@
 """Pages of the report, from tables and files alone."""
 
-import argparse
 import html
 import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from jinja2 import UndefinedError
 
 from dkef.core.streams import rng_for
 from dkef.core.tables import write_table
 from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import write_model
-from dkef.report.claims.evidence import Evidence
-from dkef.report.markup import Markup, page, paragraph, table
-from dkef.results.inputs import Request
-from dkef.stages.claims import COLUMNS as CLAIM_COLUMNS
-from dkef.stages.claims import judge_all
-from dkef.stages.pages import PAGES
-from dkef.stages.published import COLUMNS as PUBLISHED_COLUMNS
-from dkef.stages.published import beside_ours, read_published
+from dkef.report.claims.catalogue import STATEMENTS, judge_all
+from dkef.report.claims.verdict import HELD
+from dkef.report.pages.catalogue import PAGES
+from dkef.report.pages.html import ENVIRONMENT, html_of
+from dkef.report.reference_values import beside_ours
+from dkef.results.experiment import DatasetEntry, ExperimentInfo
+from dkef.results.lookup import Results
+from dkef.results.read import read_files, read_frame
+from dkef.results.tables import CLAIMS, DEVIATIONS, KNOWN_VALUES, REFERENCE_VALUES, SUMMARY
 from tests import made_up
 
 ROOT = Path(__file__).parents[1]
@@ -57,39 +60,30 @@ def check(text: str) -> None:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every page of a made-up benchmark experiment."""
-    folder = tmp_path_factory.mktemp("pages")
+    folder = tmp_path_factory.mktemp("pages") / "redwine" / "gaussian" / "seed0"
     inputs = made_up.benchmark_inputs(("redwine", "hepmass_part"), 3)
-    inputs.summary.to_csv(folder / "summary.csv", index=False)
-    write_table(
-        folder / "claims.csv", CLAIM_COLUMNS, judge_all(Evidence(inputs.request, inputs.metrics, inputs.summary))
-    )
-    published = beside_ours(read_published(ROOT / "data" / "published.csv"), inputs.summary)
-    write_table(folder / "published.csv", PUBLISHED_COLUMNS, published)
-    model = folder / "model.h5"
+    inputs.tables["summary"].to_csv(folder.parents[2] / "summary.csv", index=False)
+    write_table(folder.parents[2] / "claims.csv", CLAIMS.columns, judge_all(inputs))
+    known = {"known_values": read_frame(KNOWN_VALUES, ROOT / "data" / "reference_values.csv")}
+    rows = beside_ours(Results(inputs.info, {**inputs.tables, **known}))
+    write_table(folder.parents[2] / "reference_values.csv", REFERENCE_VALUES.columns, rows)
     config = {
-        "dataset": "redwine",
-        "model": "gaussian",
-        "of": "gaussian",
-        "seed": 0,
-        "spec": {"_target_": "a.B", "width": 3},
-        "threads": 1,
-    }
+        "dataset": "redwine", "model": "gaussian", "of": "gaussian", "seed": 0,
+        "spec": {"_target_": "a.B", "width": 3}, "threads": 1,
+    }  # fmt: skip
     fitted = Fit(GaussianModel.fit(rng_for("pages").normal(size=(50, 2))))
-    write_model(model, fitted, {"config": config, "config_digest": "0123456789abcdef", "data_digest": "fedcba"})
+    digests = {"config_digest": "0123456789abcdef", "data_digest": "fedcba"}
+    write_model(folder / "model.h5", fitted, {"config": config, **digests})
     (folder / "train.benchmark.jsonl").write_text('{"s": 12.5, "max_rss": 300.0}\n')
-    fidelity = sorted((ROOT / "config" / "fidelity").glob("*.yaml"))
-    args = {name: {} for name in PAGES} | {
-        "summary": {"tables": [folder / "summary.csv"]},
-        "claims": {"tables": [folder / "claims.csv"]},
-        "published": {"tables": [folder / "published.csv"]},
-        "deviations": {"tables": [ROOT / "workflow" / "report" / "deviations.csv"], "fidelity": fidelity},
-        "provenance": {"models": [model]},
-        "cards": {"splits": []},
+    files = {name: [folder.parents[2] / f"{name}.csv"] for name in ("summary", "claims", "reference_values")} | {
+        "deviations": [ROOT / "workflow" / "report" / "deviations.csv"],
+        "fidelity": sorted((ROOT / "config" / "fidelity").glob("*.yaml")),
+        "models": [folder / "model.h5"],
+        "training_costs": [folder / "train.benchmark.jsonl"],
+        "splits": [],
     }
-    return {
-        name: page(title, *make(inputs.request, argparse.Namespace(**args[name])))
-        for name, (title, make) in PAGES.items()
-    }
+    read = {table.name: read_files(table, files[table.name]) for page in PAGES.values() for table in page.tables}
+    return {name: html_of(name, Results(inputs.info, read)) for name in PAGES}
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -99,14 +93,9 @@ def test_a_page_is_whole_and_loads_nothing(name: str, pages: dict[str, str]) -> 
 
 def test_the_claims_page_shows_every_statement_with_verdict_and_tendency(pages: dict[str, str]) -> None:
     text = pages["claims"]
-    assert text.count("<tr>") == len(judge_all_rows()) + 1
+    assert text.count("<tr>") == len(STATEMENTS) + 1
     assert "not decidable" in text
     assert "points to: " in text  # the made-up experiment is a reduced one
-
-
-def judge_all_rows() -> list[dict[str, str]]:
-    inputs = made_up.benchmark_inputs(("redwine", "hepmass_part"), 3)
-    return judge_all(Evidence(inputs.request, inputs.metrics, inputs.summary))
 
 
 def test_the_results_page_counts_runs_and_names_subsets(pages: dict[str, str]) -> None:
@@ -114,8 +103,8 @@ def test_the_results_page_counts_runs_and_names_subsets(pages: dict[str, str]) -
     assert re.search(r"\[-?[\d.]+, -?[\d.]+\] 3/3", pages["summary"])
 
 
-def test_the_published_page_keeps_rows_without_ours_and_puts_them_last(pages: dict[str, str]) -> None:
-    rows = re.findall(r"<tr>(.*?)</tr>", pages["published"])[1:]
+def test_the_page_of_reference_values_keeps_rows_without_ours_and_puts_them_last(pages: dict[str, str]) -> None:
+    rows = re.findall(r"<tr>(.*?)</tr>", pages["reference_values"], re.S)[1:]
     has_ours = ["parkinsons" not in row and "ring" not in row for row in rows]
     assert has_ours.index(True) < has_ours.index(False)
 
@@ -133,12 +122,32 @@ def test_the_provenance_page_tells_time_versions_and_configuration(pages: dict[s
         assert expected in text
 
 
+HOSTILE = "<script>alert(1)</script>"
+
+
 def test_text_from_tables_cannot_become_markup() -> None:
-    hostile = "<script>alert(1)</script>"
-    text = page(hostile, paragraph(hostile), table(["a"], [{"a": hostile}]))
-    assert "<script>" not in text
-    assert text.count("&lt;script&gt;") == 4  # title, heading, paragraph, cell
-    assert "<b>x</b>" in page("t", paragraph(Markup("<b>x</b>")))
+    claim = dict.fromkeys(CLAIMS.columns, HOSTILE) | {"verdict": HELD}
+    value = dict.fromkeys(REFERENCE_VALUES.texts, HOSTILE) | dict.fromkeys(REFERENCE_VALUES.numbers, 1.0)
+    deviation = dict.fromkeys(DEVIATIONS.columns, HOSTILE) | {"key": "fidelity.a"}
+    splits = replace(made_up.splits_of(rng_for("pages").normal(size=(20, 2))), title=HOSTILE, digest=HOSTILE)
+    entry = DatasetEntry("a", HOSTILE, (HOSTILE,), (0,), subset_of=HOSTILE)
+    row = ["a", HOSTILE, "score_loss", *[1.0] * (len(SUMMARY.columns) - 3)]
+    tables = {
+        "claims": pd.DataFrame([claim]), "reference_values": pd.DataFrame([value]),
+        "deviations": pd.DataFrame([deviation]), "fidelity": {HOSTILE: {"a": HOSTILE}},
+        "splits": {("a", 0): splits}, "summary": pd.DataFrame([row], columns=list(SUMMARY.columns)),
+    }  # fmt: skip
+    results = Results(ExperimentInfo(HOSTILE, HOSTILE, (entry,), HOSTILE), tables)
+    for name in PAGES:
+        text = html_of(name, results)
+        assert "<script" not in text, name
+        assert text.count("&lt;script&gt;") >= (3 if name == "provenance" else 5), name
+        check(text)
+
+
+def test_a_value_that_a_template_misspells_is_an_error() -> None:
+    with pytest.raises(UndefinedError):
+        ENVIRONMENT.from_string("{{ no_such_value }}").render()
 
 
 def test_the_command_line_writes_cards_of_splits(tmp_path: Path) -> None:
@@ -149,20 +158,8 @@ def test_the_command_line_writes_cards_of_splits(tmp_path: Path) -> None:
     first = [*run, "dkef", "preprocess", "--config", prepare, "--raw", str(tmp_path), "--out", str(data)]
     subprocess.run(first, check=True, capture_output=True)
     config = json.dumps({"experiment": "mine", "title": "Mine", "datasets": [], "reduced": "small"})
-    assert Request.parse(config).reduced == "small"
-    second = [
-        *run,
-        "dkef.stages.pages",
-        "--config",
-        config,
-        "--page",
-        "cards",
-        "--splits",
-        str(data),
-        "--out",
-        str(out),
-    ]
-    subprocess.run(second, check=True, capture_output=True)
+    second = [*run, "dkef", "page", "--config", config, "--page", "cards", "--table", "splits", str(data)]
+    subprocess.run([*second, "--out", str(out)], check=True, capture_output=True)
     text = out.read_text(encoding="utf-8")
     check(text)
     assert "200: 162 train, 18 valid, 20 test" in text

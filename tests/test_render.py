@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -17,15 +16,17 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from dkef.core.errors import DkefError
+from dkef.data.splits import write_splits
+from dkef.metrics.grid import write_grid
 from dkef.report.figures.catalogue import FIGURES
-from dkef.results.inputs import Inputs, Request
-from dkef.stages.grid import write_grid
-from dkef.stages.render import draw, save
+from dkef.report.figures.drawing import draw, save
+from dkef.results.experiment import ExperimentInfo
+from dkef.results.lookup import Results
 from tests import made_up
 
 PLANAR = ("ring", "square", "mor")
 MODELS = ("gaussian", "made_mog", "kef_g", "dkef_g15", "mixture_dkef_g15")
-MAKERS: dict[str, Callable[[], Inputs]] = {
+MAKERS: dict[str, Callable[[], Results]] = {
     "gaussian_scales": made_up.scales_inputs,
     "toys": lambda: made_up.synthetic_inputs(PLANAR, MODELS),
     "real_data": lambda: made_up.benchmark_inputs(seeds=6),
@@ -36,6 +37,7 @@ MAKERS: dict[str, Callable[[], Inputs]] = {
     "ablation": made_up.ablation_inputs,
     "sensitivity": made_up.sensitivity_inputs,
     "normalisers": made_up.proposal_inputs,
+    "mixtures": made_up.separated_inputs,
 }
 
 
@@ -66,7 +68,7 @@ def test_no_text_leaves_the_page(name: str, drawn: dict[str, Figure]) -> None:
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_of_an_experiment_without_results_says_so(name: str) -> None:
     entries = (made_up.entry("ring", ("gaussian",), 1, True), made_up.entry("redwine", ("gaussian",), 1, False))
-    figure = draw(name, Inputs(Request(name, "empty", "", entries)))
+    figure = draw(name, Results(ExperimentInfo("empty", "", entries)))
     assert any(re.search(r"\bno\b|not ", text) for text in texts(figure))
 
 
@@ -126,7 +128,7 @@ def test_figure_6_shows_the_fixed_base_measure_and_figure_3_the_trained_one(draw
 
 def test_the_best_numbers_of_a_column_are_bold(drawn: dict[str, Figure]) -> None:
     inputs = MAKERS["toys"]()
-    m = inputs.metrics
+    m = inputs.tables["metrics"]
     ring = m[(m["dataset"] == "ring") & ~m["model"].str.startswith("mixture") & (m["metric"] == "fisher_divergence")]
     bold = {text.get_text() for text in drawn["toys"].findobj(Text) if text.get_fontweight() == "bold"}
     assert f"{ring['value'].min():.2g}" in bold
@@ -142,40 +144,39 @@ def test_a_diverged_run_and_a_cell_that_was_not_run_are_drawn_as_such(drawn: dic
 
 def test_a_doubted_log_z_is_marked(tmp_path: Path) -> None:
     inputs = MAKERS["toys"]()
-    doubted = inputs.metrics["metric"].eq("log_likelihood") & inputs.metrics["model"].eq("dkef_g15")
-    status = inputs.metrics["status"].mask(doubted, "untrusted: effective sample size 3")
-    figure = draw("toys", replace(inputs, metrics=inputs.metrics.assign(status=status)))
+    metrics = inputs.tables["metrics"]
+    doubted = metrics["metric"].eq("log_likelihood") & metrics["model"].eq("dkef_g15")
+    status = metrics["status"].mask(doubted, "untrusted: effective sample size 3")
+    figure = draw("toys", replace(inputs, tables={**inputs.tables, "metrics": metrics.assign(status=status)}))
     assert sum(text.endswith("?") for text in texts(figure)) == len(PLANAR)
 
 
 def test_a_partial_experiment_of_two_sets_and_three_models_is_drawn() -> None:
     full = made_up.benchmark_inputs(("redwine", "parkinsons"), 2)
-    entries = tuple(replace(entry, models=("dkef", "maf", "gaussian")) for entry in full.request.datasets)
-    figure = draw("real_data", replace(full, request=replace(full.request, datasets=entries)))
+    entries = tuple(replace(entry, models=("dkef", "maf", "gaussian")) for entry in full.info.datasets)
+    figure = draw("real_data", replace(full, info=replace(full.info, datasets=entries)))
     assert {"RedWine", "Parkinsons", "DKEF", "MAF", "Gaussian"} <= set(texts(figure))
     assert "Real NVP" not in texts(figure)
 
 
 def test_the_command_line_draws_a_figure_from_files(tmp_path: Path) -> None:
     inputs = made_up.synthetic_inputs(("ring",), ("gaussian", "dkef_g15"))
-    inputs.metrics.to_csv(tmp_path / "metrics.csv", index=False)
+    inputs.tables["metrics"].to_csv(tmp_path / "metrics.csv", index=False)
     paths = []
     for (dataset, model, seed), grid in inputs.grids.items():
         paths.append(tmp_path / f"{dataset}-{model}-{seed}.h5")
         write_grid(paths[-1], grid.arrays, grid.facts)
     data = tmp_path / "processed" / "ring" / "seed0.h5"
-    data.parent.mkdir(parents=True)
-    with h5py.File(data, "w") as file:
-        for part in ("train", "valid", "test"):
-            file[part] = np.zeros((3, 2))
+    write_splits(data, made_up.splits_of(np.zeros((10, 2))), {})
     config = json.dumps({
         "experiment": "made_up", "title": "", "reduced": None,
         "datasets": [{"name": "ring", "title": "Ring", "subset_of": None, "synthetic": True,
                       "models": ["gaussian", "dkef_g15"], "seeds": [0]}],
     })  # fmt: skip
     out = [tmp_path / "toys.pdf", tmp_path / "toys.png"]
-    command = [sys.executable, "-m", "dkef.stages.render", "--config", config, "--figure", "toys"]
-    command += ["--metrics", str(tmp_path / "metrics.csv"), "--grids", *map(str, paths), "--splits", str(data)]
+    command = [sys.executable, "-m", "dkef", "render", "--config", config, "--figure", "toys"]
+    command += ["--table", "metrics", str(tmp_path / "metrics.csv"), "--table", "grids", *map(str, paths)]
+    command += ["--table", "splits", str(data)]
     subprocess.run([*command, "--out", *map(str, out)], check=True, capture_output=True)
     assert out[0].read_bytes().startswith(b"%PDF")
     assert out[1].read_bytes().startswith(b"\x89PNG")
@@ -183,7 +184,7 @@ def test_the_command_line_draws_a_figure_from_files(tmp_path: Path) -> None:
 
 def test_an_unknown_figure_is_named_with_a_hint() -> None:
     with pytest.raises(DkefError, match="did you mean toys"):
-        draw("toyz", Inputs(Request("", "", "", ())))
+        draw("toyz", Results(ExperimentInfo("", "", ())))
 
 
 def test_a_format_that_cannot_be_made_reproducible_is_refused(tmp_path: Path, drawn: dict[str, Figure]) -> None:

@@ -16,12 +16,12 @@ from dkef.core.streams import rng_for
 from dkef.core.tables import read_table
 from dkef.data.splits import Splits, write_splits
 from dkef.data.whitening import Whitening
-from dkef.metrics.judge import Yardstick
-from dkef.metrics.pointwise import SENSITIVITY_COLUMNS
+from dkef.metrics.agreement import compare_orders
+from dkef.metrics.setup import ComparisonSetup
 from dkef.metrics.stein import fssd, ksd
 from dkef.models import evaluation
+from dkef.results.tables import AGREEMENT, SENSITIVITY
 from dkef.stages import agreement, sensitivity
-from dkef.stages.agreement import AGREEMENT_COLUMNS, compare_orders
 
 SHIFTS = {"far": 1.0, "near": 0.4, "true": 0.0}  # models N(shift, I) of data N(0, I)
 COMPARISON = {"fssd_locations": 20}
@@ -60,7 +60,7 @@ def measure(folder: Path, seed: int = 0, *extra: str) -> pd.DataFrame:
     out = folder / f"sensitivity{seed}.csv"
     paths = ["--data", str(folder / "data.h5"), "--out", str(out)]
     run(sensitivity, "--config", json.dumps(config), "--evaluations", *files, *paths, *extra)
-    return read_table(out, SENSITIVITY_COLUMNS, NUMBERS)
+    return read_table(out, SENSITIVITY.columns, NUMBERS)
 
 
 def agree(folder: Path, *tables: Path, comparison: dict[str, Any] | None = None) -> pd.DataFrame:
@@ -69,31 +69,31 @@ def agree(folder: Path, *tables: Path, comparison: dict[str, Any] | None = None)
     out = ["--out", str(folder / "all.csv"), "--agreement", str(folder / "agreement.csv")]
     run(agreement, "--config", config, "--tables", *map(str, tables), *out)
     numbers = ["models", "bandwidth_factor", "locations", "tau_fssd_ksd", "tau_fssd_default", "tau_ksd_default"]
-    return read_table(folder / "agreement.csv", AGREEMENT_COLUMNS, numbers)
+    return read_table(folder / "agreement.csv", AGREEMENT.columns, numbers)
 
 
 def test_every_setting_has_a_row_with_the_value_of_its_definition(cell: Path) -> None:
     table = measure(cell)
     assert len(table) == 3 * 3 * (3 + 1)  # models x factors x (numbers of locations and KSD)
     x = rng_for("test", "sensitivity").standard_normal((300, 2))
-    yardstick = Yardstick.draw(x, "set", 0, Comparison(fssd_locations=40))
+    setup = ComparisonSetup.draw(x, "set", 0, Comparison(fssd_locations=40))
     for row in table.itertuples():
-        width, score = row.bandwidth_factor * yardstick.median, SHIFTS[row.model] - x
+        width, score = row.bandwidth_factor * setup.median, SHIFTS[row.model] - x
         if row.statistic == "ksd2":
             assert math.isnan(row.locations)
             expected = ksd(x, score, width)
         else:
-            expected = fssd(x, score, yardstick.locations[: int(row.locations)], width)
+            expected = fssd(x, score, setup.locations[: int(row.locations)], width)
         assert row.value == pytest.approx(expected.statistic, rel=1e-12, abs=1e-15)
         assert row.stderr == pytest.approx(expected.stderr, rel=1e-9)
 
 
-def test_the_setting_of_the_comparison_is_the_yardstick_of_the_comparison(cell: Path) -> None:
+def test_the_setting_of_the_comparison_is_the_setup_of_the_comparison(cell: Path) -> None:
     table = measure(cell)
     x = rng_for("test", "sensitivity").standard_normal((300, 2))
-    yardstick = Yardstick.draw(x, "set", 0, Comparison(fssd_locations=20))
+    setup = ComparisonSetup.draw(x, "set", 0, Comparison(fssd_locations=20))
     own = table[(table.model == "far") & (table.bandwidth_factor == 1.0) & (table.locations == 20)]
-    assert own.value.to_list() == [fssd(x, 1.0 - x, yardstick.locations, yardstick.median).statistic]
+    assert own.value.to_list() == [fssd(x, 1.0 - x, setup.locations, setup.median).statistic]
 
 
 def test_threads_do_not_change_a_byte(cell: Path) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from dkef.core.errors import ConfigError
 from dkef.core.streams import rng_for
-from dkef.report.figures.mixtures import draw as draw_figure
-from dkef.stages.separated import (
+from dkef.metrics.separated import (
     CORRECTED,
     PRINTED,
     Separated,
@@ -21,7 +20,11 @@ from dkef.stages.separated import (
     score_matching_statistics,
     verdict,
 )
+from dkef.report.figures.drawing import draw
+from dkef.results.experiment import ExperimentInfo
+from dkef.results.lookup import Results
 
+INFO = ExperimentInfo("mixtures", "", ())
 SMALL = Separated(rows=2000, shares=[0.3, 0.5, 0.8], lambdas=[1e-4, 1e-3, 1e-2], seeds=1, inducing=[1, 4])
 
 
@@ -98,7 +101,8 @@ def test_an_even_mixture_is_weighed_evenly_and_others_are_not(table: pd.DataFram
 
 
 def test_the_figure_shows_three_panels_with_every_fit_of_the_chosen_series(table: pd.DataFrame) -> None:
-    figure = draw_figure(table, "title")
+    figure = draw("mixtures", Results(INFO, {"separated": table, "separated_verdict": {"sentence": "title"}}))
+    assert figure.get_suptitle() == "title"
     assert len(figure.axes) == 3
     points = [line for line in figure.axes[2].lines if line.get_marker() == "o"]
     assert sum(len(line.get_xdata()) for line in points) == 3 * 3  # three lambdas, three shares, one seed
@@ -110,14 +114,16 @@ def test_a_share_outside_the_unit_interval_is_refused() -> None:
 
 
 def test_the_stage_writes_table_verdict_and_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dkef.report.figures.mixtures as figure
+    import dkef.stages.render as figure
     import dkef.stages.separated as stage
 
     config = '{"rows": 200, "seeds": 1, "shares": [0.3, 0.7], "lambdas": [0.001], "inducing": [1]}'
     table, judged, picture = (str(tmp_path / name) for name in ("table.csv", "verdict.json", "mixtures.png"))
     monkeypatch.setattr("sys.argv", ["separated", "--config", config, "--out", table, "--verdict", judged])
     stage.main()
-    monkeypatch.setattr("sys.argv", ["mixtures", "--table", table, "--verdict", judged, "--out", picture])
+    info = '{"experiment": "mixtures", "datasets": []}'
+    files = ["--table", "separated", table, "--table", "separated_verdict", judged]
+    monkeypatch.setattr("sys.argv", ["render", "--figure", "mixtures", "--config", info, *files, "--out", picture])
     figure.main()
     assert len(pd.read_csv(table)) == 2
     assert Path(picture).stat().st_size > 10_000

@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from scipy.stats import binom, kstest
+from scipy.stats import kstest
 
 import dkef
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
-from dkef.metrics.stein import compare_fssd, draw_locations, fssd, fssd_fit_p_value, ksd, median_distance
+from dkef.metrics.stein import compare_fssd, draw_locations, fssd, ksd, median_distance
 
 SIZES = [(2, 1, 1), (7, 1, 3), (40, 2, 5), (23, 5, 2), (60, 3, 11)]  # n, d, J
 
@@ -162,22 +162,11 @@ def test_the_stderr_of_fssd_and_ksd_is_their_spread_over_samples_where_the_model
         assert claimed == pytest.approx(spread, rel=0.15)
 
 
-def test_fssd_of_the_true_density_is_centred_at_zero_and_its_test_keeps_its_level() -> None:
-    v, s, level, seeds = rng_for("test", "level").standard_normal((3, 2)), 1.5, 0.05, 200
-    statistics, rejected = [], 0
-    for seed in range(seeds):
-        x = rng_for("test", "null", seed).standard_normal((150, 2))
-        statistics.append(fssd(x, -x, v, s).statistic)
-        rejected += fssd_fit_p_value(x, -x, v, s, rng_for("test", "draws", seed), draws=500) <= level
+def test_fssd_of_the_true_density_is_centred_at_zero() -> None:
+    v, s, seeds = rng_for("test", "level").standard_normal((3, 2)), 1.5, 200
+    samples = (rng_for("test", "null", seed).standard_normal((150, 2)) for seed in range(seeds))
+    statistics = [fssd(x, -x, v, s).statistic for x in samples]
     assert abs(np.mean(statistics)) < 4 * np.std(statistics) / math.sqrt(seeds)
-    # A test of exact level 5 % leaves this band once in a thousand times; the limit law is close at n = 150.
-    assert binom.ppf(0.0005, seeds, level) <= rejected <= binom.ppf(0.9995, seeds, level)
-
-
-def test_the_fit_test_rejects_a_wrong_density() -> None:
-    v, s = rng_for("test", "level").standard_normal((3, 2)), 1.5
-    x = rng_for("test", "wrong").standard_normal((300, 2))
-    assert fssd_fit_p_value(x, 0.6 - x, v, s, rng_for("test", "wrong draws"), draws=500) <= 1 / 501
 
 
 def test_the_p_value_of_two_equally_good_different_models_is_uniform() -> None:

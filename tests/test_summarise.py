@@ -11,7 +11,8 @@ import pytest
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.core.tables import read_table, write_table
-from dkef.metrics.pointwise import COLUMNS
+from dkef.metrics.summary import OUTCOMES, paired_test
+from dkef.results.tables import METRICS, PAIRED_TESTS, SUMMARY
 from dkef.stages import summarise
 
 SEEDS = 12  # two digits, so that 10 must not sort before 2
@@ -37,13 +38,13 @@ def cells(folder: Path) -> list[Path]:
             values["fssd_p_value"] = None if model == "dkef" else 0.5
             status["fssd_p_value"] = "undefined: the model is its own reference" if model == "dkef" else "ok"
             rows = [
-                dict.fromkeys(COLUMNS, "x")
+                dict.fromkeys(METRICS.columns, "x")
                 | {"dataset": "wine", "model": model, "seed": seed, "metric": metric, "value": value, "stderr": 0.1}
                 | {"status": status[metric]}
                 for metric, value in values.items()
             ]
             paths.append(folder / f"{model}{seed}.csv")
-            write_table(paths[-1], COLUMNS, rows)
+            write_table(paths[-1], METRICS.columns, rows)
     return paths
 
 
@@ -66,7 +67,7 @@ def test_the_metrics_table_is_the_same_rows_in_one_fixed_order(tmp_path: Path) -
     inputs = sorted(line for path in paths for line in path.read_text().splitlines()[1:])
     lines = (tmp_path / "metrics.csv").read_text().splitlines()
     assert sorted(lines[1:]) == inputs
-    table = read_table(tmp_path / "metrics.csv", COLUMNS)
+    table = read_table(tmp_path / "metrics.csv", METRICS.columns)
     assert table["seed"][table["model"] == "maf"].drop_duplicates().to_list() == [str(s) for s in range(SEEDS)]
     assert table["metric"][:3].to_list() == ["log_likelihood", "score_loss", "fssd_p_value"]
 
@@ -74,14 +75,14 @@ def test_the_metrics_table_is_the_same_rows_in_one_fixed_order(tmp_path: Path) -
 def test_the_summary_says_how_many_runs_stand_behind_each_median(tmp_path: Path) -> None:
     paths = cells(tmp_path)
     run(tmp_path, paths)
-    table = read_table(tmp_path / "metrics.csv", COLUMNS, ["value"])
-    summary = read_table(tmp_path / "summary.csv", summarise.SUMMARY_COLUMNS, ["median", "interval_low", "runs"])
+    table = read_table(tmp_path / "metrics.csv", METRICS.columns, ["value"])
+    summary = read_table(tmp_path / "summary.csv", SUMMARY.columns, ["median", "interval_low", "runs"])
     assert len(summary) == 6
     row = summary[(summary.model == "maf") & (summary.metric == "log_likelihood")].iloc[0]
     values = table[(table.model == "maf") & (table.metric == "log_likelihood")]["value"]
     assert row["median"] == np.median(values.dropna())
     assert row.runs == 12
-    assert [row[f"runs_{outcome}"] for outcome in summarise.OUTCOMES] == ["8", "1", "2", "1", "0"]
+    assert [row[f"runs_{outcome}"] for outcome in OUTCOMES] == ["8", "1", "2", "1", "0"]
     assert row.interval_low == np.sort(values.dropna())[1]  # nine runs: the second lowest, coverage 0.961
     own = summary[(summary.model == "dkef") & (summary.metric == "fssd_p_value")].iloc[0]
     assert np.isnan(own["median"])
@@ -90,7 +91,7 @@ def test_the_summary_says_how_many_runs_stand_behind_each_median(tmp_path: Path)
 
 def test_paired_tests_use_the_seeds_that_both_models_have(tmp_path: Path) -> None:
     run(tmp_path, cells(tmp_path))
-    tests = read_table(tmp_path / "tests.csv", summarise.TEST_COLUMNS, ["median_difference", "p_value"])
+    tests = read_table(tmp_path / "tests.csv", PAIRED_TESTS.columns, ["median_difference", "p_value"])
     assert tests["metric"].to_list() == ["log_likelihood", "score_loss"]
     row = tests.iloc[0]
     assert (row.model, row.reference, row.pairs, row.seeds_without_pair) == ("maf", "dkef", "9", "3")
@@ -104,20 +105,20 @@ def test_paired_tests_use_the_seeds_that_both_models_have(tmp_path: Path) -> Non
 def test_a_seed_that_one_model_never_ran_is_counted_as_without_a_pair(tmp_path: Path) -> None:
     paths = [path for path in cells(tmp_path) if path.stem != "maf5"]
     run(tmp_path, paths)
-    row = read_table(tmp_path / "tests.csv", summarise.TEST_COLUMNS).iloc[0]
+    row = read_table(tmp_path / "tests.csv", PAIRED_TESTS.columns).iloc[0]
     assert (row.pairs, row.pairs_untrusted, row.seeds_without_pair) == ("8", "1", "4")
 
 
 def test_a_lower_score_loss_is_the_better_one(tmp_path: Path) -> None:
     run(tmp_path, cells(tmp_path))
-    row = read_table(tmp_path / "tests.csv", summarise.TEST_COLUMNS, ["median_difference"]).iloc[1]
+    row = read_table(tmp_path / "tests.csv", PAIRED_TESTS.columns, ["median_difference"]).iloc[1]
     assert row.better == ("reference" if row.median_difference > 0 else "model")
 
 
 def test_too_few_seeds_leave_the_test_undefined_but_not_the_difference(tmp_path: Path) -> None:
     paths = [path for path in cells(tmp_path) if path.stem in ("maf1", "maf2", "dkef1", "dkef2")]
     run(tmp_path, paths)
-    row = read_table(tmp_path / "tests.csv", summarise.TEST_COLUMNS, ["median_difference", "p_value"]).iloc[0]
+    row = read_table(tmp_path / "tests.csv", PAIRED_TESTS.columns, ["median_difference", "p_value"]).iloc[0]
     assert np.isnan(row.p_value)
     assert row.status == "undefined: 2 seeds differ, p below 0.05 needs 6"
     assert row.median_difference == pytest.approx(2.0, abs=0.5)
@@ -125,16 +126,16 @@ def test_too_few_seeds_leave_the_test_undefined_but_not_the_difference(tmp_path:
 
 def test_seeds_without_a_difference_count_as_pairs_but_not_in_the_p_value() -> None:
     differences = np.array([0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    assert summarise.paired_test(differences, True)["p_value"] == pytest.approx(2.0**-5, rel=1e-12)
-    few = summarise.paired_test(differences[:5], True)
+    assert paired_test(differences, True)["p_value"] == pytest.approx(2.0**-5, rel=1e-12)
+    few = paired_test(differences[:5], True)
     assert few["p_value"] is None
     assert few["status"] == "undefined: 3 seeds differ, p below 0.05 needs 6"
-    assert summarise.paired_test(np.zeros(8), True)["better"] is None
+    assert paired_test(np.zeros(8), True)["better"] is None
 
 
 def test_an_experiment_without_a_reference_has_no_paired_tests(tmp_path: Path) -> None:
     run(tmp_path, cells(tmp_path), reference=None)
-    assert (tmp_path / "tests.csv").read_text() == ",".join(summarise.TEST_COLUMNS) + "\n"
+    assert (tmp_path / "tests.csv").read_text() == ",".join(PAIRED_TESTS.columns) + "\n"
 
 
 def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:

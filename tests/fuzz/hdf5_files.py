@@ -18,7 +18,9 @@ from dkef.core.arrays import Array
 from dkef.core.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
 from dkef.core.streams import rng_for
 from dkef.data.splits import read_provenance, read_splits, write_splits
-from dkef.metrics.judge import Judge, Yardstick
+from dkef.metrics.grid import write_grid
+from dkef.metrics.registry import Case, outcomes
+from dkef.metrics.setup import ComparisonSetup
 from dkef.models.evaluation import EvaluatedModel, read_evaluation, write_evaluation
 from dkef.models.flows import progress as likelihood_progress
 from dkef.models.gaussian.density import GaussianModel
@@ -27,8 +29,7 @@ from dkef.models.kef.density import KefModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, load_own_model, write_model
 from dkef.normaliser.proposals.store import Proposal, read_proposal, weights_of, write_proposal
-from dkef.results.inputs import read_grid, read_split
-from dkef.stages.grid import write_grid
+from dkef.results.read import read_grid, read_split
 from tests.data.test_splits import made_up
 from tests.fuzz.mutations import BINARY, FRACTION, changed_tree, edited
 from tests.models.flow_examples import example as flow_example
@@ -179,13 +180,13 @@ def cases(draw: Any) -> tuple[str, bytes]:
 
 
 @functools.cache
-def _yardstick() -> Yardstick:
-    return Yardstick.draw(rng_for("fuzz", "points").normal(size=(POINTS, 2)), "fuzz", 0, Comparison())
+def _setup() -> ComparisonSetup:
+    return ComparisonSetup.draw(rng_for("fuzz", "points").normal(size=(POINTS, 2)), "fuzz", 0, Comparison())
 
 
-def _judge(model: EvaluatedModel) -> None:
+def _measure(model: EvaluatedModel) -> None:
     with np.errstate(all="ignore"):
-        Judge("fuzzed", model, model, _yardstick(), Comparison()).outcomes()
+        outcomes(Case("fuzzed", model, model, _setup(), Comparison()))
 
 
 def read(kind: str, data: bytes, folder: Path) -> None:
@@ -200,7 +201,7 @@ def read(kind: str, data: bytes, folder: Path) -> None:
         read_split(path)
         json.dumps(read_provenance(path))
     elif kind == "evaluation":
-        _judge(read_evaluation(path, (POINTS, 2)))
+        _measure(read_evaluation(path, (POINTS, 2)))
     elif kind.startswith("proposal"):
         weights_of(read_proposal(path, MODEL), MODEL, ("fuzz",)).log_r("z", 0, 4)
     elif kind == "grid":

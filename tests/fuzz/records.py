@@ -1,6 +1,5 @@
 """Target `records`: JSON records and CSV tables that one stage leaves for the next."""
 
-import argparse
 import functools
 import json
 from pathlib import Path
@@ -10,25 +9,18 @@ from hypothesis import strategies as st
 
 from dkef.config.schema.metrics import Comparison
 from dkef.core.files import record_digest
-from dkef.metrics.judge import read_normaliser
-from dkef.metrics.pointwise import COLUMNS, PROPOSAL_COLUMNS, SENSITIVITY_COLUMNS
+from dkef.metrics.agreement import agreement_rows
+from dkef.metrics.registry import read_normaliser
+from dkef.metrics.summary import paired_rows, summary_rows
 from dkef.models.storage import read_log_z
 from dkef.report.claims.verdict import HELD
-from dkef.results.inputs import (
-    Request,
-    read_agreement,
-    read_metrics,
-    read_proposals,
-    read_sensitivity,
-    read_summary,
-    read_trace,
-)
-from dkef.stages import agreement
-from dkef.stages.agreement import AGREEMENT_COLUMNS, agreement_rows
-from dkef.stages.claims import COLUMNS as CLAIM_COLUMNS
-from dkef.stages.pages import claims_page, read_benchmark
-from dkef.stages.published import PUBLISHED_COLUMNS, read_published
-from dkef.stages.summarise import SUMMARY_COLUMNS, gather, paired_rows, summary_rows
+from dkef.report.pages.html import html_of
+from dkef.report.reference_values import beside_ours
+from dkef.results.experiment import ExperimentInfo
+from dkef.results.gather import gather_metrics, gather_sensitivity
+from dkef.results.lookup import Results
+from dkef.results.read import read_benchmark, read_frame, read_trace
+from dkef.results.tables import AGREEMENT, CLAIMS, KNOWN_VALUES, METRICS, PROPOSALS, SENSITIVITY, SUMMARY
 from tests.fuzz import log_z_parts
 from tests.fuzz.mutations import TEXT, changed_tree, edited
 
@@ -45,8 +37,8 @@ ORDER_ROWS = [
     for statistic, count in (("fssd2", Comparison().fssd_locations), ("ksd2", ""))
 ]
 PROPOSAL_ROWS = [f"ring,dkef,0,{kind}," + ",".join("1" * 9) + ",ok,abc,v1" for kind in ("q0", "mixture")]
-REQUEST = Request("claims", "fuzz", "Fuzzed", ())
-PUBLISHED = "paper,Fig. 1,yes,redwine,dkef,log_likelihood,-12.5,0.1,read off"
+INFO = ExperimentInfo("fuzz", "Fuzzed", ())
+KNOWN = "paper,Fig. 1,yes,redwine,dkef,log_likelihood,-12.5,0.1,read off"
 BENCHMARK = {"s": 1.5, "h:m:s": "0:00:01", "max_rss": 120.5, "mean_load": 0.9, "cpu_time": 1.1}
 LOG_Z = {"log_z": 1.5, "log_z_stderr": 0.1, "log_z_bias_bound": None, "status": "ok", "samples": 100}
 
@@ -56,15 +48,15 @@ def _csv(columns: Any, *rows: str) -> bytes:
 
 
 TABLES = {
-    "metrics": _csv(COLUMNS, *METRIC_ROWS),
-    "cell": _csv(COLUMNS, *METRIC_ROWS),
-    "sensitivity": _csv(SENSITIVITY_COLUMNS, "ring,gaussian,0,fssd2,1.0,100,0.5,0.1,ok,abc,v1"),
-    "summary": _csv(SUMMARY_COLUMNS, "ring,gaussian,score_loss," + ",".join("1" * (len(SUMMARY_COLUMNS) - 3))),
-    "published": _csv(PUBLISHED_COLUMNS, PUBLISHED),
-    "claims": _csv(CLAIM_COLUMNS, ",".join(HELD if name == "verdict" else "x" for name in CLAIM_COLUMNS)),
-    "agreement": _csv(AGREEMENT_COLUMNS, "ring,0,1.0,100,4,dkef,dkef,0.5,,1.0,ok"),
-    "orders": _csv(SENSITIVITY_COLUMNS, *ORDER_ROWS),
-    "proposals": _csv(PROPOSAL_COLUMNS, *PROPOSAL_ROWS),
+    "metrics": _csv(METRICS.columns, *METRIC_ROWS),
+    "cell": _csv(METRICS.columns, *METRIC_ROWS),
+    "sensitivity": _csv(SENSITIVITY.columns, "ring,gaussian,0,fssd2,1.0,100,0.5,0.1,ok,abc,v1"),
+    "summary": _csv(SUMMARY.columns, "ring,gaussian,score_loss," + ",".join("1" * (len(SUMMARY.columns) - 3))),
+    "known_values": _csv(KNOWN_VALUES.columns, KNOWN),
+    "claims": _csv(CLAIMS.columns, ",".join(HELD if name == "verdict" else "x" for name in CLAIMS.columns)),
+    "agreement": _csv(AGREEMENT.columns, "ring,0,1.0,100,4,dkef,dkef,0.5,,1.0,ok"),
+    "orders": _csv(SENSITIVITY.columns, *ORDER_ROWS),
+    "proposals": _csv(PROPOSALS.columns, *PROPOSAL_ROWS),
     "trace": _csv(("iteration", "loss"), "1,0.5", "2,0.25"),
 }
 TREES: dict[str, dict[str, Any]] = {"log_z": LOG_Z, "benchmark": BENCHMARK}
@@ -106,20 +98,22 @@ def read(kind: str, data: bytes, folder: Path) -> None:
     elif kind in log_z_parts.KINDS:
         log_z_parts.read(kind, data, path.parent)
     elif kind == "proposals":
-        read_proposals([path, path])
+        read_frame(PROPOSALS, path, path)
     elif kind == "orders":
-        list(agreement_rows(agreement.gather([path]), Comparison()))
+        list(agreement_rows(gather_sensitivity([path]), Comparison()))
     elif kind == "benchmark":
         read_benchmark(path)
     elif kind == "cell":
-        table = gather([path])
+        table = gather_metrics([path])
         list(summary_rows(table))
         list(paired_rows(table, {"ring": "dkef"}))
     elif kind == "claims":
-        claims_page(REQUEST, argparse.Namespace(tables=[path]))
+        html_of("claims", Results(INFO, {"claims": read_frame(CLAIMS, path)}))
+    elif kind == "known_values":
+        list(beside_ours(Results(INFO, {"known_values": read_frame(KNOWN_VALUES, path)})))
+    elif kind == "trace":
+        read_trace(path)
     else:
-        readers = {
-            "metrics": read_metrics, "sensitivity": read_sensitivity, "summary": read_summary, "trace": read_trace,
-            "published": read_published, "agreement": read_agreement,
-        }  # fmt: skip
-        readers[kind](path)
+        read_frame(
+            {"metrics": METRICS, "sensitivity": SENSITIVITY, "summary": SUMMARY, "agreement": AGREEMENT}[kind], path
+        )

@@ -11,7 +11,8 @@ from dkef.data.whitening import Whitening
 from dkef.models.kef.density import KefModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import write_model
-from dkef.results.inputs import read_proposals
+from dkef.results.read import read_frame
+from dkef.results.tables import PROPOSALS
 from dkef.stages import proposals
 from tests.normaliser.examples import log_moment, random_kef
 
@@ -50,7 +51,7 @@ def run(files, monkeypatch):
 
 def test_every_estimate_has_its_row_and_agrees_with_quadrature(files, monkeypatch):
     run(files, monkeypatch)
-    table = read_proposals([files / "proposals.csv"])
+    table = read_frame(PROPOSALS, files / "proposals.csv")
     assert list(zip(table["proposal"], table["samples"], strict=True)) == [
         ("q0", 1000), ("q0", 4000), ("mixture", 1000), ("annealed", 300)
     ]  # fmt: skip
@@ -91,5 +92,5 @@ def test_the_table_says_what_the_estimates_say_of_each_other(files, monkeypatch)
     rows = [row | unknown | {"evaluations": 10_000} for row in made_up]
     monkeypatch.setattr(proposals, "estimates", lambda *arguments: iter(rows))
     run(files, monkeypatch)
-    statuses = read_proposals([files / "proposals.csv"])["status"].tolist()
+    statuses = read_frame(PROPOSALS, files / "proposals.csv")["status"].tolist()
     assert statuses == ["untrusted: 1e+04 samples of annealed find 5.7 nats more", "ok"]

@@ -15,7 +15,7 @@ from tests.workflow.sentences import KINDS, edit_all
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("contract")]
 
 # What follows any changed metric: tables, the pages that show them, the figure and the report.
-END = {"summarise": 1, "claims": 1, "published": 1, "page": 3, "render": 1, "report": 1}
+END = {"summarise": 1, "claims": 1, "reference_values": 1, "page": 3, "render": 1, "report": 1}
 RETRAINED = END | {"page": 4}  # and the page of what produced each model
 
 
@@ -147,6 +147,6 @@ def test_one_core_and_two_cores_give_the_same_results(finished, tmp_path):
 
 
 def test_no_job_takes_more_than_its_rule_asks_for(finished):
-    # Every rule but `fetch` and those of chunks, sensitivity and mixtures runs in this experiment.
+    # Every rule but `fetch` and those of chunks, sensitivity and `separated` runs in this experiment.
     assert {job["rule_name"] for job in measured(finished.folder)} >= {"preprocess", "evaluate", "grid"} | END.keys()
     assert overdrawn(finished.folder) == []

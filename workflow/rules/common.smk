@@ -101,12 +101,11 @@ def source_modules(wildcards):
     return target_modules(plan.any_cell(wildcards.dataset).dataset.source)
 
 
-def cell_paths(name, datasets=None):
-    """The file `name` of every cell of the experiment, or of those on some datasets."""
+def cell_paths(name):
+    """The file `name` of every cell of the experiment."""
     return [
         cell(name).format(dataset=dataset, model=model, seed=seed)
         for dataset, model, seed in plan.cells
-        if datasets is None or dataset in datasets
     ]
 
 
@@ -116,7 +115,7 @@ localrules:
     fetch,
     summarise,
     agreement,
-    published,
+    reference_values,
     claims,
     page,
     report,

@@ -24,5 +24,5 @@ rule grid:
     message:
         "draw the density of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
-        "python -m dkef.stages.grid --config {params.config:q} --model {input.model}"
+        "python -m dkef grid --config {params.config:q} --model {input.model}"
         " --data {input.data} --log-z {input.log_z} --out {output} > {log} 2>&1"

@@ -1,38 +1,15 @@
-# Pages of tables, and one self-contained report of them and the figures by Snakemake's own reporter.
+# One self-contained report of pages and figures by Snakemake's own reporter.
+from dkef.report.pages.catalogue import PAGES
 
 
 report: "../report/workflow.rst"
 
 
-rule page:
-    input:
-        unpack(page_inputs),
-    output:
-        report(
-            result("pages/{page}.html"),
-            caption="../report/caption.rst",
-            category="Tables",
-        ),
-    log:
-        result("pages/{page}.log"),
-    benchmark:
-        result("pages/{page}.benchmark.jsonl")
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=growing(1000),
-        runtime="10m",
-    params:
-        config=later(plan.experiment_slice),
-        code=code_of("dkef.stages.pages"),
-        files=page_arguments,
-        caption=page_caption,
-    message:
-        "page {wildcards.page} of the report"
-    shell:
-        "python -m dkef.stages.pages --config {params.config:q} --page {wildcards.page}"
-        " {params.files} --out {output} > {log} 2>&1"
+def report_inputs():
+    """The experiment's figures and, where it has cells, its pages."""
+    figures = [figure(f"{name}.png") for name in plan.experiment.figures]
+    pages = [result(f"pages/{page}.html") for page in PAGES] if plan.cells else []
+    return [*figures, *pages]
 
 
 rule report:

@@ -59,6 +59,7 @@ class Experiment:
     reduced: str | None = None  # how the run is smaller than the paper's; stands in every figure
     datasets: dict[str, Variant] = field(default_factory=dict)  # variants of datasets, by their new name
     models: dict[str, Variant] = field(default_factory=dict)  # variants of models, by their new name
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)  # settings of stages that belong to no cell
 
 
 @functools.cache

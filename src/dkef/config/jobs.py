@@ -89,13 +89,13 @@ def whole_jobs(plan: Plan, wanted: Wanted) -> Iterator[Job]:
     """Jobs of the whole experiment: tables, figures, pages, report."""
     results, figures = Path("results", plan.name), Path("figures", plan.name)
     if plan.cells:
-        tables = {"summarise": "metrics.csv", "published": "published.csv", "claims": "claims.csv"}
+        tables = {"summarise": "metrics.csv", "reference_values": "reference_values.csv", "claims": "claims.csv"}
         yield from (Job(stage, results / name) for stage, name in tables.items())
         yield from (Job("page", results / "pages" / f"{page}.html") for page in wanted.pages)
     if wanted.reads("sensitivity", "agreement"):
         yield Job("agreement", results / "agreement.csv")
     for figure in wanted.figures:
-        yield Job("mixtures" if figure == "mixtures" else "render", figures / f"{figure}.png")
-    if "mixtures" in wanted.figures:
+        yield Job("render", figures / f"{figure}.png")
+    if wanted.reads("separated"):
         yield Job("separated", results / "separated.csv")
     yield Job("report", results / "report.html")

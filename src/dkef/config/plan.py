@@ -233,8 +233,12 @@ class Plan:
         references = {dataset: self.reference(dataset, self.models(dataset)[0]) for dataset in self.datasets()}
         return canonical({"experiment": self.name, "references": references})
 
+    def stage_slice(self, stage: str) -> str:
+        """Settings of a stage that belongs to no cell, as far as the experiment changes them."""
+        return canonical(self.experiment.stages.get(stage, {}))
+
     def experiment_slice(self) -> str:
-        """Names, titles, models and seeds of all datasets: what figures, claims and the report are given."""
+        """Names, titles, models, reference and seeds of all datasets: what figures, claims and pages are given."""
         entries = [
             {
                 "name": dataset,
@@ -242,6 +246,7 @@ class Plan:
                 "subset_of": self.any_cell(dataset).dataset.subset_of,
                 "synthetic": self.synthetic(dataset),
                 "models": self.models(dataset),
+                "reference": self.reference(dataset, self.models(dataset)[0]),
                 "seeds": self.seeds(dataset),
             }
             for dataset in self.datasets()

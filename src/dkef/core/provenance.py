@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,11 @@ def canonical(config: Any) -> str:
 def config_digest(text: str) -> str:
     """Short digest of a canonical configuration text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def digest_behind(config: Any, *records: Mapping[str, Any]) -> str:
+    """Digest of a stage's configuration and of those behind its input files: any change upstream shows."""
+    return config_digest(canonical([config, *(record.get("config_digest") for record in records)]))
 
 
 def array_digest(*arrays: np.ndarray) -> str:

@@ -1,4 +1,4 @@
-"""What the metrics are, and those that are means over the test points.
+"""Metrics that are means over the test points.
 
 No mean hides a value that is not finite.
 """
@@ -10,37 +10,6 @@ import numpy as np
 
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
-
-# Every metric there is, in the order of the tables, and whether more of it is better (None: neither).
-METRICS: dict[str, bool | None] = {
-    "log_likelihood": True,
-    "log_likelihood_raw": True,
-    "log_likelihood_bias_bound": None,
-    "log_z": None,
-    "log_z_bias_bound": None,
-    "score_loss": False,
-    "fssd2": False,
-    "fssd_p_value": None,
-    "ksd2": False,
-    "ksd2_v": False,
-    "fisher_divergence": False,
-    "true_log_likelihood": None,
-}
-
-# Of the tables that the compare, sensitivity and proposals stages write.
-PROVENANCE = ("config_digest", "code_version")
-COLUMNS = ("dataset", "model", "seed", "metric", "value", "stderr", "status", *PROVENANCE)
-SENSITIVITY_COLUMNS = (
-    *("dataset", "model", "seed", "statistic", "bandwidth_factor", "locations"),
-    *("value", "stderr", "status"),
-    *PROVENANCE,
-)
-
-PROPOSAL_COLUMNS = (
-    *("dataset", "model", "seed", "proposal", "samples", "evaluations", "log_z", "stderr", "bias_bound"),
-    *("effective_samples", "tail_index", "halves_apart", "log_likelihood", "status"),
-    *PROVENANCE,
-)
 
 # The variances of the discrepancies are fourth powers of scores: what lies beyond this would overflow in them, and
 # counts as not finite from the start.

@@ -90,33 +90,6 @@ def compare_fssd(
     return RelativeTest(statistic, 4 * spread**2, len(x), p_value, undefined)
 
 
-def fssd_fit_p_value(
-    x: Array,
-    score: Array,
-    locations: Array,
-    bandwidth: float,
-    rng: np.random.Generator,
-    draws: int = 2000,
-    block_rows: int = 2000,
-) -> float:
-    """P-value of "the score is that of the law of x", by draws from the limit law of n FSSD^2 under this hypothesis.
-
-    The limit is sum_i nu_i (z_i^2 - 1) with standard normal z and the eigenvalues nu of the covariance of the stacked
-    Stein features, [J d, J d] (Jitkrittum et al., 2017): meant for small J d.
-    """
-    x, score, locations = _checked(bandwidth, x, score, locations)
-    statistic, _ = _project(x, score, locations, bandwidth, block_rows)
-    n, size = len(x), locations.size
-    total, square = np.zeros(size), np.zeros((size, size))
-    for rows in _blocks(n, block_rows):
-        tau = _features(x[rows], score[rows], locations, bandwidth)
-        total += tau.sum(axis=0)
-        square += tau.T @ tau
-    nu = np.linalg.eigvalsh(square / n - np.outer(total, total) / n**2)
-    null = (rng.standard_normal((draws, size)) ** 2 - 1) @ nu
-    return (1 + int((null >= n * statistic).sum())) / (1 + draws)
-
-
 def ksd(x: Array, score: Array, bandwidth: float, block_rows: int = 512, threads: int = 1) -> KernelDiscrepancy:
     """Squared KSD of a model's score [n, d] at the sample x [n, d]: the mean over pairs of
 
@@ -207,14 +180,6 @@ def _project(x: Array, score: Array, locations: Array, bandwidth: float, block_r
         kernel, g = block(rows)
         projection[rows] = (kernel * (g @ mu.T + (w * mu).sum(axis=1))).sum(axis=1) * scale
     return (n * float((mu**2).sum()) - mean_square) / (n - 1), projection
-
-
-def _features(x: Array, score: Array, locations: Array, bandwidth: float) -> Array:
-    """tau(x) laid out flat; [n, J d]."""
-    gap = (x[:, None, :] - locations) / bandwidth
-    kernel = np.exp(-0.5 * (gap**2).sum(axis=2, keepdims=True))
-    tau: Array = kernel * (score[:, None, :] - gap / bandwidth) / math.sqrt(locations.size)
-    return tau.reshape(len(x), -1)
 
 
 def _kernel(u: Array, v: Array) -> Array:

@@ -1,34 +1,28 @@
-"""Stage `compare`: metrics of one evaluated model, one row each, for all models by the same locations and kernels."""
+"""Metrics of one evaluated model, one row each, for all models by the same locations and kernels."""
 
 import argparse
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dkef.config.schema.metrics import Comparison
 from dkef.config.typed import typed
-from dkef.core.errors import run_stage
-from dkef.core.provenance import canonical, code_version, config_digest
+from dkef.core.provenance import code_version, digest_behind
 from dkef.core.tables import write_table
 from dkef.data.splits import read_splits
-from dkef.metrics.judge import Judge, Yardstick, read_normaliser
-from dkef.metrics.pointwise import COLUMNS
+from dkef.metrics.registry import Case, outcomes, read_normaliser
+from dkef.metrics.setup import ComparisonSetup
 from dkef.models.evaluation import read_evaluation
+from dkef.results.tables import METRICS
 
 log = logging.getLogger("dkef.stages.compare")
 
 
-def digest_behind(config: dict[str, Any], *records: Mapping[str, Any]) -> str:
-    """Digest of this stage's configuration and of those behind its input files: any change upstream shows."""
-    return config_digest(canonical([config, *(record.get("config_digest") for record in records)]))
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m dkef.stages.compare", description=__doc__.splitlines()[0])
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, help="canonical JSON: dataset, model, seed, comparison")
     parser.add_argument("--evaluation", type=Path, required=True, help="from the evaluate stage")
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
@@ -36,32 +30,23 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--log-z", type=Path, nargs="?", help="log_z.json, for an unnormalised model")
     parser.add_argument("--threads", type=int, default=1, help="changes the time, not the numbers")
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    return parser.parse_args()
-
-
-def main() -> None:
-    args = arguments()
+    args = parser.parse_args(arguments)
     config = json.loads(args.config)
     dataset, name, seed = str(config["dataset"]), str(config["model"]), int(config["seed"])
     settings = typed(Comparison, config["comparison"], lambda key: "--config", "comparison")
     splits = read_splits(args.data)
-    x, log_det = splits.test, splits.whitening.log_det
-    model = read_evaluation(args.evaluation, x.shape)
-    reference = read_evaluation(args.reference, x.shape) if args.reference else None
+    model = read_evaluation(args.evaluation, splits.test.shape)
+    reference = read_evaluation(args.reference, splits.test.shape) if args.reference else None
     normaliser = read_normaliser(args.log_z) if args.log_z else None
     # Products round differently on other numbers of threads; the table must not know the machine.
     with threadpool_limits(1, user_api="blas"):
-        yardstick = Yardstick.draw(x, dataset, seed, settings)
-        judge = Judge(name, model, reference, yardstick, settings, log_det, normaliser, args.threads)
-        outcomes = judge.outcomes()
-    for outcome in outcomes:
+        setup = ComparisonSetup.draw(splits.test, dataset, seed, settings)
+        log_det = splits.whitening.log_det
+        found = outcomes(Case(name, model, reference, setup, settings, log_det, normaliser, args.threads))
+    for outcome in found:
         if outcome.status != "ok":
             log.warning("%s, %s, seed %d: %s %s", dataset, name, seed, outcome.metric, outcome.status)
-    inputs = [model.record, reference.record if reference else {}, vars(normaliser) if normaliser else {}]
+    behind = [model.record, reference.record if reference else {}, vars(normaliser) if normaliser else {}]
     cell = {"dataset": dataset, "model": name, "seed": seed}
-    origin = {"config_digest": digest_behind(config, *inputs), "code_version": code_version()}
-    write_table(args.out, COLUMNS, (cell | vars(outcome) | origin for outcome in outcomes))
-
-
-if __name__ == "__main__":
-    run_stage(main)
+    origin = {"config_digest": digest_behind(config, *behind), "code_version": code_version()}
+    write_table(args.out, METRICS.columns, (cell | vars(outcome) | origin for outcome in found))

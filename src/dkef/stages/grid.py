@@ -1,160 +1,24 @@
-"""Stage `grid`: one trained model of a one- or two-dimensional set on a regular grid, for the figures to draw.
-
-Writes the log density where the figure shows it, the truth beside it where it is known, the kernel of a kernel
-exponential family around the paper's positions, and what a quadrature over a wider grid says: how much mass the
-model has in all, between the modes of a mixture, and where the truth has almost none.
-"""
+"""One trained model of a one- or two-dimensional set on a regular grid, for the figures to draw."""
 
 import argparse
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from scipy.special import logsumexp
 
 from dkef.config.typed import instantiate
-from dkef.core.arrays import Array
-from dkef.core.errors import DkefError, run_stage
-from dkef.core.hdf5 import write_hdf5
+from dkef.core.errors import DkefError
 from dkef.core.provenance import code_version
 from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
-from dkef.data.synthetic.distributions import Distribution, NormalMixture
-from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import DensityModel
+from dkef.metrics.grid import LAYOUTS, describe, write_grid
 from dkef.models.storage import load_own_model, read_log_z, read_record
 
 log = logging.getLogger("dkef.stages.grid")
 
 
-@dataclass(frozen=True)
-class Layout:
-    """A regular grid of cell centres in each coordinate: wide for quadrature, its middle for the figure."""
-
-    centre: float
-    reach: float  # the quadrature covers centre +- reach in each coordinate
-    shown: tuple[float, float]  # what the figure shows
-    cell: float
-
-    def wide(self) -> Array:
-        n = round(2 * self.reach / self.cell)
-        return self.centre - self.reach + self.cell * (np.arange(n) + 0.5)
-
-    def is_shown(self) -> Array:
-        axis = self.wide()
-        return (axis > self.shown[0]) & (axis < self.shown[1])
-
-
-# A cell of 0.08 is 0.4 of the narrowest ring's width, where the midpoint rule for a Gaussian is exact to 1e-13.
-LAYOUTS = {1: Layout(1.0, 24.0, (-3.0, 5.0), 0.008), 2: Layout(0.0, 12.0, (-8.0, 8.0), 0.08)}
-KERNEL_POSITIONS = {
-    1: np.array([[-1.0], [0.0], [1.0]]),  # Figure 1
-    2: np.stack(np.meshgrid(*[np.linspace(-5, 5, 4)] * 2, indexing="xy"), axis=-1).reshape(-1, 2),  # Figure 2
-}
-KERNEL_STEP = {1: 1, 2: 2}  # the kernel is smooth: in the plane every second cell draws the same contour
-CLUSTER_ROWS = 3000
-HELD = 0.999  # "where the truth has almost no mass" is outside its densest region of this mass
-
-
-def points_of(axes: list[Array]) -> Array:
-    """All points of the grid, first coordinate fastest; [n^d, d]."""
-    return np.stack(np.meshgrid(*axes, indexing="xy"), axis=-1).reshape(-1, len(axes))
-
-
-def kernel_of(model: DensityModel, positions: Array, points: Array) -> Array | None:
-    """k(p, x) / k(p, p) for each position p [k, d] and point x [n, d]: [k, n]; None for models without a kernel.
-
-    Divided by k(p, p), which is 1 for Gaussian kernels, so that a contour at 0.9 means the same everywhere.
-    """
-    parameters = getattr(model, "parameters", None)
-    if not isinstance(parameters, KefParameters) or any(c.kind != "gaussian" for c in parameters.components):
-        return None
-    k: Array = sum(
-        (c.kernel(positions, points) for c in parameters.components), np.zeros((len(positions), len(points)))
-    )
-    here = np.array([sum(float(c.kernel(p[None], p[None])[0, 0]) for c in parameters.components) for p in positions])
-    scaled: Array = k / here[:, None]
-    return scaled
-
-
-def mode_regions(truth: Distribution | None, points: Array) -> dict[str, Array]:
-    """For a planar mixture of two normals: the middle half of the way between its modes, and the first one's side."""
-    if not (isinstance(truth, NormalMixture) and truth.dimension == 2 and len(truth.weights) == 2):
-        return {}
-    start, end = truth.means
-    way = (points - start) @ (end - start) / float((end - start) @ (end - start))
-    return {"between_modes": (way > 0.25) & (way < 0.75), "first_mode": way < 0.5}
-
-
-def outside_truth(log_truth: Array, log_cell: float) -> Array:
-    """Which points lie outside the truth's densest region that holds a share HELD of its mass."""
-    mass = np.exp(log_truth + log_cell)
-    order = np.argsort(-mass, kind="stable")
-    held = np.cumsum(mass[order]) / mass.sum()
-    outside = np.ones(len(mass), dtype=bool)
-    outside[order[: int(np.searchsorted(held, HELD)) + 1]] = False
-    return outside
-
-
-def masses(log_p: Array, log_cell: float, regions: Mapping[str, Array]) -> dict[str, float]:
-    """Share of the model's mass on the grid that lies in each region."""
-    total = logsumexp(log_p)
-    shares = {name: np.exp(logsumexp(log_p[mask]) - total) for name, mask in regions.items()}
-    return {name: float(share) for name, share in shares.items()}
-
-
-def on_grid(
-    model: DensityModel, truth: Distribution | None, log_z: float | None
-) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Arrays to draw and facts found by quadrature, for a model of one or two dimensions."""
-    d = model.dimension
-    layout = LAYOUTS[d]
-    axis, keep = layout.wide(), layout.is_shown()
-    points = points_of([axis] * d)
-    log_cell = d * float(np.log(layout.cell))
-    log_p = model.log_density(points).astype(np.float64)
-    finite = np.isfinite(log_p) | np.isneginf(log_p)
-    usable = np.where(finite, log_p, -np.inf)
-    grid_log_z = float(logsumexp(usable) + log_cell)
-    known = 0.0 if model.normalised else log_z
-    used = grid_log_z if known is None else known
-    shape, corner = (len(axis),) * d, np.ix_(*[np.flatnonzero(keep)] * d)
-    arrays = {"axis": axis[keep], "log_density": (log_p - used).reshape(shape)[corner]}
-    regions = mode_regions(truth, points)
-    facts: dict[str, Any] = {
-        "log_z": used,
-        "log_z_from": "model" if model.normalised else "quadrature" if log_z is None else "samples",
-        "grid_log_mass": grid_log_z - used,  # 0 where the density is normalised and the grid holds it all
-        "not_finite": int((~finite).sum()),
-    }
-    if truth is not None:
-        log_truth = truth.log_density(points)
-        arrays["true_log_density"] = log_truth.reshape(shape)[corner]
-        regions["outside_truth"] = outside_truth(log_truth, log_cell)
-        facts["true_masses"] = masses(log_truth, log_cell, regions)
-    facts["masses"] = masses(usable, log_cell, regions)
-    positions = KERNEL_POSITIONS[d]
-    coarse = axis[keep][:: KERNEL_STEP[d]]
-    kernel = kernel_of(model, positions, points_of([coarse] * d))
-    if kernel is not None:
-        arrays |= {"kernel": kernel.reshape(len(positions), *[len(coarse)] * d), "kernel_axis": coarse}
-        arrays["kernel_positions"] = positions
-    return arrays, facts
-
-
-def write_grid(path: Path, arrays: Mapping[str, Array], record: Mapping[str, Any]) -> None:
-    """Write arrays in float32, enough for a picture, beside a JSON record of the cell and the facts."""
-    kinds = {name: np.int32 if array.dtype.kind in "iu" else np.float32 for name, array in arrays.items()}
-    short = {name: array.astype(kinds[name]) for name, array in arrays.items()}
-    write_hdf5(path, short, record, compression="gzip", shuffle=True)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m dkef.stages.grid", description=__doc__.splitlines()[0])
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, help="canonical JSON: dataset, model, seed, source, threads")
     parser.add_argument("--model", type=Path, required=True, help="model file, from the train stage")
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
@@ -162,27 +26,16 @@ def main() -> None:
         "--log-z", type=Path, nargs="?", help="log_z.json of the normalise stage, for an unnormalised model"
     )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     config = json.loads(args.config)
     pin_threads(config["threads"])
-    record = read_record(args.model)
-    model = load_own_model(args.model)
+    record, model = read_record(args.model), load_own_model(args.model)
     if model.dimension not in LAYOUTS:
         raise DkefError(f"{args.model}: a grid needs 1 or 2 dimensions, this model has {model.dimension}")
     log_z = read_log_z(args.log_z) if args.log_z else None
-    splits = read_splits(args.data)
     truth = instantiate(config["source"]).true_density()
-    arrays, facts = on_grid(model, truth, log_z)
-    if truth is not None:
-        facts["true_log_likelihood"] = float(np.mean(truth.log_density(splits.test)))
-    if (clusters := getattr(model, "clusters", None)) is not None:
-        arrays["cluster_points"] = splits.train[:CLUSTER_ROWS]
-        arrays["cluster_labels"] = clusters[:CLUSTER_ROWS]
+    arrays, facts = describe(model, truth, log_z, read_splits(args.data))
     facts |= {key: config[key] for key in ("dataset", "model", "seed")}
     facts |= {"status": record["status"], "code_version": code_version()}
     log.info("%s", {key: facts[key] for key in ("log_z", "log_z_from", "grid_log_mass", "masses")})
     write_grid(args.out, arrays, facts)
-
-
-if __name__ == "__main__":
-    run_stage(main)

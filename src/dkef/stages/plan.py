@@ -12,9 +12,9 @@ from dkef.config.jobs import Wanted, pending_jobs
 from dkef.config.plan import Plan
 from dkef.core.errors import ConfigError
 from dkef.report.figures.catalogue import find
+from dkef.report.pages.catalogue import PAGES
 from dkef.results.cost import CostModel, memory_requests, read_rates, read_sizes
 from dkef.results.schedule import Schedule
-from dkef.stages.pages import PAGES
 
 RATES = Path("results/published/resources")
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise ConfigError(f"--cores is {args.cores}; allowed is >= 1")
     plan = Plan(args.experiment, tuple(args.overrides))
     plan.check()
-    figures = {name: () if name == "mixtures" else find(name).needs for name in plan.experiment.figures}
+    figures = {name: [table.name for table in find(name).tables] for name in plan.experiment.figures}
     jobs = pending_jobs(plan, Wanted(figures, tuple(PAGES)), args.root)
     costs = CostModel(plan, read_rates(RATES), read_sizes(RATES))
     sys.stdout.write(Schedule.of(jobs, costs).table(plan.name, args.cores, memory_requests(Path("workflow/rules"))))

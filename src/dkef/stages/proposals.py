@@ -13,10 +13,10 @@ from dkef.config.typed import typed
 from dkef.core.provenance import code_version, config_digest
 from dkef.core.tables import write_table
 from dkef.data.splits import read_splits
-from dkef.metrics.pointwise import PROPOSAL_COLUMNS
 from dkef.models.storage import load_own_model
 from dkef.normaliser.proposals.compare import estimates, status_among
 from dkef.normaliser.run import parameters_of
+from dkef.results.tables import PROPOSALS
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -38,4 +38,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with threadpool_limits(1, user_api="blas"):
         rows = list(estimates(parameters, splits, grid, settings, tuple(cell.values()), args.folder, args.threads))
     complete = [cell | row | {"status": status_among(row, rows)} | provenance for row in rows]
-    write_table(args.out, PROPOSAL_COLUMNS, complete)
+    write_table(args.out, PROPOSALS.columns, complete)

@@ -6,9 +6,11 @@ from statistics import median
 
 from scipy.stats import spearmanr
 
-from dkef.report.claims.evidence import AHEAD, BEHIND, CLOSE, Evidence, Order, listed, title
+from dkef.report.claims.order import AHEAD, BEHIND, CLOSE, Order, ahead, best, listed, title
 from dkef.report.claims.verdict import HELD, Statement, Verdict, every, finding, most, undecided
-from dkef.report.figures.look import BENCHMARK, look_of
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import Results
+from dkef.results.names import BENCHMARK, label_of
 
 OURS = "dkef"
 LIKELIHOOD = ("made", "made_mog", "maf", "maf_mog", "real_nvp")
@@ -21,51 +23,51 @@ COMPARABLE = 1.0  # nats
 RANKS_AGREE = 0.8
 
 
-def best_fssd(evidence: Evidence) -> Verdict:
+def best_fssd(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*BENCHMARK):
-        rivals = evidence.run_on(entry.name, RIVALS)
-        values = {m: evidence.median(entry.name, m, FSSD) for m in (OURS, *rivals)}
+    for entry in results.info.of_paper(*BENCHMARK):
+        rivals = entry.run_of(RIVALS)
+        values = {m: results.trusted_median(entry.name, m, FSSD) for m in (OURS, *rivals)}
         finite = {m: value for m, value in values.items() if math.isfinite(value)}
         if OURS in finite and len(finite) > 2:
             orders.append(finding(finite[OURS] == min(finite.values())))
-            numbers.append(listed(evidence, entry, FSSD, list(finite)))
+            numbers.append(listed(results, entry, FSSD, list(finite)))
     return most(orders, "; ".join(numbers), 3, "benchmark sets")
 
 
-def _p_values(evidence: Evidence, dataset: str) -> dict[str, float]:
+def _p_values(results: Results, entry: DatasetEntry) -> dict[str, float]:
     """Median p-value of each rival against DKEF."""
-    found = {m: evidence.median(dataset, m, P_VALUE) for m in evidence.run_on(dataset, RIVALS)}
+    found = {m: results.trusted_median(entry.name, m, P_VALUE) for m in entry.run_of(RIVALS)}
     return {m: p for m, p in found.items() if math.isfinite(p)}
 
 
-def _p_rule(evidence: Evidence, sets: Sequence[str], confident: bool, of_what: str) -> Verdict:
+def _p_rule(results: Results, sets: Sequence[str], confident: bool, of_what: str) -> Verdict:
     orders: list[Order] = []
     numbers = []
-    for entry in evidence.sets(*sets):
-        values = _p_values(evidence, entry.name)
+    for entry in results.info.of_paper(*sets):
+        values = _p_values(results, entry)
         if entry.subset_of:
             numbers.append(f"{title(entry)}: a smaller test set than the paper's, not judged")
         elif len(values) >= 2:
             sure = sum(p < CONFIDENT for p in values.values())
             orders.append(finding((2 * sure > len(values)) == confident))
-            shown = ", ".join(f"{look_of(m).label} {p:.2g}" for m, p in values.items())
+            shown = ", ".join(f"{label_of(m)} {p:.2g}" for m, p in values.items())
             numbers.append(f"{title(entry)}: {shown}")
     return every(orders, "; ".join(numbers), len(sets), of_what)
 
 
-def confident_on_large_sets(evidence: Evidence) -> Verdict:
-    return _p_rule(evidence, LARGEST, True, "two largest sets")
+def confident_on_large_sets(results: Results) -> Verdict:
+    return _p_rule(results, LARGEST, True, "two largest sets")
 
 
-def not_confident_on_wines(evidence: Evidence) -> Verdict:
-    return _p_rule(evidence, WINES, False, "two wine sets")
+def not_confident_on_wines(results: Results) -> Verdict:
+    return _p_rule(results, WINES, False, "two wine sets")
 
 
-def fssd_agrees_with_ksd(evidence: Evidence) -> Verdict:
+def fssd_agrees_with_ksd(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*BENCHMARK):
-        pairs = [(evidence.median(entry.name, m, FSSD), evidence.median(entry.name, m, "ksd2")) for m in entry.models]
+    for entry in results.info.of_paper(*BENCHMARK):
+        pairs = [[results.trusted_median(entry.name, m, metric) for metric in (FSSD, "ksd2")] for m in entry.models]
         pairs = [pair for pair in pairs if all(map(math.isfinite, pair))]
         if len(pairs) >= 4:
             rank = float(spearmanr(*zip(*pairs, strict=True)).statistic)
@@ -74,76 +76,76 @@ def fssd_agrees_with_ksd(evidence: Evidence) -> Verdict:
     return most(orders, "; ".join(numbers), 2, "benchmark sets")
 
 
-def loss_on_wines(evidence: Evidence) -> Verdict:
+def loss_on_wines(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*WINES):
-        rivals = evidence.run_on(entry.name, RIVALS)
-        orders.append(evidence.best(entry.name, LOSS, OURS, rivals))
-        numbers.append(listed(evidence, entry, LOSS, [OURS, *rivals]))
+    for entry in results.info.of_paper(*WINES):
+        rivals = entry.run_of(RIVALS)
+        orders.append(best(results, entry.name, LOSS, OURS, rivals))
+        numbers.append(listed(results, entry, LOSS, [OURS, *rivals]))
     return every(orders, "; ".join(numbers), 2, "two wine sets")
 
 
-def loss_on_parkinsons(evidence: Evidence) -> Verdict:
-    for entry in evidence.sets("parkinsons"):
-        ours = evidence.values(entry.name, OURS, LOSS)
-        others = [evidence.values(entry.name, m, LOSS) for m in evidence.run_on(entry.name, RIVALS)]
-        wins = {seed: all(value < o[seed][0] for o in others if seed in o) for seed, (value, _) in ours.items()}
+def loss_on_parkinsons(results: Results) -> Verdict:
+    for entry in results.info.of_paper("parkinsons"):
+        ours = results.runs(entry.name, OURS, LOSS)
+        others = [results.runs(entry.name, m, LOSS) for m in entry.run_of(RIVALS)]
+        wins = {seed: all(run.value < o[seed].value for o in others if seed in o) for seed, run in ours.items()}
         if len(wins) < 3 or len([o for o in others if o]) < 2:
             return undecided(f"{len(wins)} runs of DKEF on Parkinsons, the rule needs 3 and 2 other models")
         numbers = f"best in {sum(wins.values())} of {len(wins)} runs; "
-        numbers += listed(evidence, entry, LOSS, [OURS, *evidence.run_on(entry.name, RIVALS)])
+        numbers += listed(results, entry, LOSS, [OURS, *entry.run_of(RIVALS)])
         return most([finding(won) for won in wins.values()], numbers, 3, "runs")
     return undecided("Parkinsons was not run")
 
 
-def loss_on_large_sets(evidence: Evidence) -> Verdict:
+def loss_on_large_sets(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*LARGEST):
-        rivals = evidence.run_on(entry.name, LIKELIHOOD)
-        found = [evidence.ahead(entry.name, LOSS, rival, OURS) for rival in rivals]
+    for entry in results.info.of_paper(*LARGEST):
+        rivals = entry.run_of(LIKELIHOOD)
+        found = [ahead(results, entry.name, LOSS, rival, OURS) for rival in rivals]
         known = [order for order in found if order is not None]
         if len(known) >= 2:  # worse than others: behind at least one of them for sure
             orders.append(AHEAD if AHEAD in known else BEHIND if set(known) == {BEHIND} else CLOSE)
-            numbers.append(listed(evidence, entry, LOSS, [OURS, *rivals]))
+            numbers.append(listed(results, entry, LOSS, [OURS, *rivals]))
     return every(orders, "; ".join(numbers), 2, "two largest sets")
 
 
-def likelihood_on_wines(evidence: Evidence) -> Verdict:
+def likelihood_on_wines(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*WINES):
-        others = [evidence.median(entry.name, m, LIKELY) for m in evidence.run_on(entry.name, LIKELIHOOD[1:])]
+    for entry in results.info.of_paper(*WINES):
+        others = [results.trusted_median(entry.name, m, LIKELY) for m in entry.run_of(LIKELIHOOD[1:])]
         others = [value for value in others if math.isfinite(value)]
-        ours = evidence.median(entry.name, OURS, LIKELY)
+        ours = results.trusted_median(entry.name, OURS, LIKELY)
         if math.isfinite(ours) and len(others) >= 2:
             orders.append(finding(abs(ours - median(others)) < COMPARABLE))
-            orders.append(evidence.ahead(entry.name, LIKELY, OURS, "made"))
-        numbers.append(listed(evidence, entry, LIKELY, [OURS, *evidence.run_on(entry.name, LIKELIHOOD)], 4))
+            orders.append(ahead(results, entry.name, LIKELY, OURS, "made"))
+        numbers.append(listed(results, entry, LIKELY, [OURS, *entry.run_of(LIKELIHOOD)], 4))
     return every(orders, "; ".join(numbers), 4, "findings on two wine sets")
 
 
-def likelihood_on_larger_sets(evidence: Evidence) -> Verdict:
+def likelihood_on_larger_sets(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*LARGER):
-        others = [evidence.median(entry.name, m, LIKELY) for m in evidence.run_on(entry.name, LIKELIHOOD)]
+    for entry in results.info.of_paper(*LARGER):
+        others = [results.trusted_median(entry.name, m, LIKELY) for m in entry.run_of(LIKELIHOOD)]
         others = [value for value in others if math.isfinite(value)]
-        ours = evidence.median(entry.name, OURS, LIKELY)
+        ours = results.trusted_median(entry.name, OURS, LIKELY)
         if math.isfinite(ours) and len(others) >= 2:
             orders.append(finding(ours < median(others)))
-            numbers.append(listed(evidence, entry, LIKELY, [OURS, *evidence.run_on(entry.name, LIKELIHOOD)], 4))
+            numbers.append(listed(results, entry, LIKELY, [OURS, *entry.run_of(LIKELIHOOD)], 4))
     return every(orders, "; ".join(numbers), 3, "three larger sets")
 
 
-def invalid_made_mog(evidence: Evidence) -> Verdict:
+def invalid_made_mog(results: Results) -> Verdict:
     """Held if at least two of the three sets have invalid runs; did not hold if 5 runs or more each have none."""
     counts = {
-        title(entry): evidence.invalid(entry.name, "made_mog", LIKELY)
-        for entry in evidence.sets("whitewine", "parkinsons", "miniboone")
+        title(entry): results.median(entry.name, "made_mog", LIKELY)
+        for entry in results.info.of_paper("whitewine", "parkinsons", "miniboone")
         if "made_mog" in entry.models
     }
-    numbers = "; ".join(f"{name}: {bad} of {runs} invalid" for name, (bad, runs) in counts.items())
-    if sum(bad > 0 for bad, _ in counts.values()) >= 2:
+    numbers = "; ".join(f"{name}: {found.failed} of {found.runs} invalid" for name, found in counts.items())
+    if sum(found.failed > 0 for found in counts.values()) >= 2:
         return Verdict(HELD, numbers)
-    enough = [finding(bad > 0) for bad, runs in counts.values() if runs >= 5]
+    enough = [finding(found.failed > 0) for found in counts.values() if found.runs >= 5]
     if len(enough) < 2:
         return undecided(f"{len(enough)} of the three sets have 5 runs or more, the rule needs 2", numbers)
     return every(enough, numbers, 2, "sets")

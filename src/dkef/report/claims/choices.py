@@ -3,9 +3,10 @@
 import math
 
 from dkef.report.claims.benchmark import FSSD, LIKELY, LOSS, OURS
-from dkef.report.claims.evidence import CLOSE, Evidence, Order, listed, title
+from dkef.report.claims.order import CLOSE, Order, ahead, listed, title
 from dkef.report.claims.verdict import Statement, Verdict, every, finding, most
-from dkef.report.figures.look import BENCHMARK
+from dkef.results.lookup import Results
+from dkef.results.names import BENCHMARK
 
 FIXED, NOISELESS = "dkef_fixed_q0", "dkef_no_noise"
 BOUND = "log_likelihood_bias_bound"
@@ -15,62 +16,62 @@ SIMILAR = 0.5  # nats
 MUCH = 0.5  # "much smaller" is less than half
 
 
-def bias_is_small(evidence: Evidence) -> Verdict:
+def bias_is_small(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*BENCHMARK):
-        bound = evidence.median(entry.name, OURS, BOUND)
+    for entry in results.info.of_paper(*BENCHMARK):
+        bound = results.trusted_median(entry.name, OURS, BOUND)
         if math.isfinite(bound):
             orders.append(finding(bound < VISIBLE))
             numbers.append(f"{title(entry)}: {bound:.2g}")
     return most(orders, "; ".join(numbers), 3, "benchmark sets")
 
 
-def bias_smaller_with_fixed_q0(evidence: Evidence) -> Verdict:
+def bias_smaller_with_fixed_q0(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets("redwine", "parkinsons"):
-        trained, fixed = (evidence.median(entry.name, model, BOUND) for model in (OURS, FIXED))
+    for entry in results.info.of_paper("redwine", "parkinsons"):
+        trained, fixed = (results.trusted_median(entry.name, model, BOUND) for model in (OURS, FIXED))
         if math.isfinite(trained) and math.isfinite(fixed):
             orders.append(finding(fixed < MUCH * trained))
             numbers.append(f"{title(entry)}: trained q0 {trained:.2g}, fixed {fixed:.2g}")
     return every(orders, "; ".join(numbers), 2, "sets RedWine, Parkinsons")
 
 
-def fixed_q0_is_similar(evidence: Evidence) -> Verdict:
+def fixed_q0_is_similar(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*BENCHMARK):
-        trained, fixed = (evidence.median(entry.name, model, LIKELY) for model in (OURS, FIXED))
+    for entry in results.info.of_paper(*BENCHMARK):
+        trained, fixed = (results.trusted_median(entry.name, model, LIKELY) for model in (OURS, FIXED))
         if math.isfinite(trained) and math.isfinite(fixed):
             orders.append(finding(abs(trained - fixed) < SIMILAR))
-            numbers.append(listed(evidence, entry, LIKELY, [OURS, FIXED], 4))
+            numbers.append(listed(results, entry, LIKELY, [OURS, FIXED], 4))
     return most(orders, "; ".join(numbers), 3, "benchmark sets")
 
 
-def _noise(evidence: Evidence, metric: str, first: str, second: str) -> Verdict:
+def _noise(results: Results, metric: str, first: str, second: str) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*BENCHMARK):
+    for entry in results.info.of_paper(*BENCHMARK):
         if NOISELESS in entry.models and OURS in entry.models:
-            orders.append(evidence.ahead(entry.name, metric, first, second))
-            numbers.append(listed(evidence, entry, metric, [NOISELESS, OURS], 4))
+            orders.append(ahead(results, entry.name, metric, first, second))
+            numbers.append(listed(results, entry, metric, [NOISELESS, OURS], 4))
     return every(orders, "; ".join(numbers), 1, "benchmark sets run with and without noise")
 
 
-def no_noise_improves_loss(evidence: Evidence) -> Verdict:
-    return _noise(evidence, LOSS, NOISELESS, OURS)
+def no_noise_improves_loss(results: Results) -> Verdict:
+    return _noise(results, LOSS, NOISELESS, OURS)
 
 
-def no_noise_harms_likelihood(evidence: Evidence) -> Verdict:
-    return _noise(evidence, LIKELY, OURS, NOISELESS)
+def no_noise_harms_likelihood(results: Results) -> Verdict:
+    return _noise(results, LIKELY, OURS, NOISELESS)
 
 
-def no_noise_leaves_fssd(evidence: Evidence) -> Verdict:
+def no_noise_leaves_fssd(results: Results) -> Verdict:
     """Alike: neither is ahead for sure."""
     orders: list[Order] = []
     numbers = []
-    for entry in evidence.sets(*BENCHMARK):
-        order = evidence.ahead(entry.name, FSSD, NOISELESS, OURS)
+    for entry in results.info.of_paper(*BENCHMARK):
+        order = ahead(results, entry.name, FSSD, NOISELESS, OURS)
         if order is not None:
             orders.append(finding(order == CLOSE))
-            numbers.append(listed(evidence, entry, FSSD, [NOISELESS, OURS]))
+            numbers.append(listed(results, entry, FSSD, [NOISELESS, OURS]))
     return every(orders, "; ".join(numbers), 1, "benchmark sets run with and without noise")
 
 

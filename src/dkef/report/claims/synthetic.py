@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from dkef.report.claims.evidence import AHEAD, BEHIND, CLOSE, Evidence, Order, listed, title
+from dkef.report.claims.order import AHEAD, BEHIND, CLOSE, Order, ahead, best, listed, median_mass, title
 from dkef.report.claims.verdict import FAILED, HELD, Statement, Verdict, every, finding, most, undecided
-from dkef.report.figures.look import FIGURE_1, SYNTHETIC, component_of, look_of
+from dkef.results.lookup import Results
+from dkef.results.names import FIGURE_1, SYNTHETIC, component_of, label_of
 
 OURS = "dkef_g15"
 LIKELIHOOD = ("made", "made_mog", "maf", "maf_mog", "real_nvp")
@@ -22,79 +23,79 @@ NEAR_TRUTH = 0.1  # nats
 STEADY, UNSTEADY = 0.05, 0.2  # range over seeds of a mode's share
 
 
-def learned_kernel(evidence: Evidence) -> Verdict:
+def learned_kernel(results: Results) -> Verdict:
     plain, deep = FIGURE_1
-    for entry in evidence.request.datasets:
+    for entry in results.info.datasets:
         if {plain, deep} <= set(entry.models):
-            orders = [evidence.ahead(entry.name, metric, deep, plain) for metric in (FISHER, LIKELY)]
-            numbers = "; ".join(listed(evidence, entry, metric, [plain, deep]) for metric in (FISHER, LIKELY))
+            orders = [ahead(results, entry.name, metric, deep, plain) for metric in (FISHER, LIKELY)]
+            numbers = "; ".join(listed(results, entry, metric, [plain, deep]) for metric in (FISHER, LIKELY))
             return every(orders, numbers, 2, "two metrics")
     return undecided("the one-dimensional mixture was not run with both kernels")
 
 
-def _against(evidence: Evidence, rivals: Sequence[str], sets: Sequence[str], least: int) -> tuple[list[Order], str]:
+def _against(results: Results, rivals: Sequence[str], sets: Sequence[str], least: int) -> tuple[list[Order], str]:
     """Whether DKEF-G-15 has the lowest Fisher divergence against some rivals, set by set."""
     orders, numbers = [], []
-    for entry in evidence.sets(*sets):
-        present = evidence.run_on(entry.name, rivals)
+    for entry in results.info.of_paper(*sets):
+        present = entry.run_of(rivals)
         if OURS in entry.models and present:
-            orders.append(evidence.best(entry.name, FISHER, OURS, present, least))
-            numbers.append(listed(evidence, entry, FISHER, [OURS, *present]))
+            orders.append(best(results, entry.name, FISHER, OURS, present, least))
+            numbers.append(listed(results, entry, FISHER, [OURS, *present]))
     return orders, "; ".join(numbers)
 
 
-def lowest_fisher(evidence: Evidence) -> Verdict:
-    return most(*_against(evidence, (*LIKELIHOOD, *KERNEL, *LINEAR), SYNTHETIC, 3), 4, "synthetic sets")
+def lowest_fisher(results: Results) -> Verdict:
+    return most(*_against(results, (*LIKELIHOOD, *KERNEL, *LINEAR), SYNTHETIC, 3), 4, "synthetic sets")
 
 
-def beats_gaussian_kernels(evidence: Evidence) -> Verdict:
-    return most(*_against(evidence, KERNEL, SYNTHETIC, 1), 4, "synthetic sets")
+def beats_gaussian_kernels(results: Results) -> Verdict:
+    return most(*_against(results, KERNEL, SYNTHETIC, 1), 4, "synthetic sets")
 
 
-def linear_behind(evidence: Evidence) -> Verdict:
-    return most(*_against(evidence, LINEAR, COMPLEX, 1), 3, "complex sets")
+def linear_behind(results: Results) -> Verdict:
+    return most(*_against(results, LINEAR, COMPLEX, 1), 3, "complex sets")
 
 
-def wider_network(evidence: Evidence) -> Verdict:
+def wider_network(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*SYNTHETIC):
-        wide, narrow = (evidence.median(entry.name, model, FISHER) for model in ("dkef_g50", OURS))
+    for entry in results.info.of_paper(*SYNTHETIC):
+        wide, narrow = (results.trusted_median(entry.name, model, FISHER) for model in ("dkef_g50", OURS))
         if math.isfinite(wide) and math.isfinite(narrow):
             orders.append(finding(wide > SUBSTANTIAL * narrow))
-            numbers.append(listed(evidence, entry, FISHER, ["dkef_g50", OURS]))
+            numbers.append(listed(results, entry, FISHER, ["dkef_g50", OURS]))
     return most(orders, "; ".join(numbers), 4, "synthetic sets")
 
 
-def below_likelihood_models(evidence: Evidence) -> Verdict:
+def below_likelihood_models(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets(*SYNTHETIC):
-        rivals = evidence.run_on(entry.name, LIKELIHOOD)
-        found = [order for rival in rivals if (order := evidence.ahead(entry.name, FISHER, OURS, rival)) is not None]
+    for entry in results.info.of_paper(*SYNTHETIC):
+        rivals = entry.run_of(LIKELIHOOD)
+        found = [order for rival in rivals if (order := ahead(results, entry.name, FISHER, OURS, rival)) is not None]
         orders += found
         if found:
             numbers.append(f"{title(entry)}: ahead of {found.count(AHEAD)} of {len(found)}")
     return most(orders, "; ".join(numbers), 10, "pairs of set and likelihood model")
 
 
-def flows_on_simple_sets(evidence: Evidence) -> Verdict:
+def flows_on_simple_sets(results: Results) -> Verdict:
     orders, numbers = [], []
-    for entry in evidence.sets("funnel", "banana"):
-        values = {m: evidence.median(entry.name, m, LIKELY) for m in evidence.run_on(entry.name, FLOWS)}
-        truth = evidence.median(entry.name, next(iter(entry.models)), "true_log_likelihood")
+    for entry in results.info.of_paper("funnel", "banana"):
+        values = {m: results.trusted_median(entry.name, m, LIKELY) for m in entry.run_of(FLOWS)}
+        truth = results.trusted_median(entry.name, next(iter(entry.models)), "true_log_likelihood")
         finite = {m: value for m, value in values.items() if math.isfinite(value)}
         if finite and math.isfinite(truth):
-            best = max(finite, key=lambda m: finite[m])
-            orders.append(finding(finite[best] > truth - NEAR_TRUTH))
-            numbers.append(f"{title(entry)}: {look_of(best).label} {finite[best]:.3f}, truth {truth:.3f}")
+            flow = max(finite, key=lambda m: finite[m])
+            orders.append(finding(finite[flow] > truth - NEAR_TRUTH))
+            numbers.append(f"{title(entry)}: {label_of(flow)} {finite[flow]:.3f}, truth {truth:.3f}")
     return every(orders, "; ".join(numbers), 2, "two simple sets")
 
 
-def cleaner_shapes(evidence: Evidence) -> Verdict:
+def cleaner_shapes(results: Results) -> Verdict:
     orders: list[Order] = []
     numbers = []
-    for entry in evidence.sets("ring", "square", "cosine"):
-        ours = evidence.mass(entry.name, OURS, "outside_truth")
-        others = [evidence.mass(entry.name, m, "outside_truth") for m in evidence.run_on(entry.name, LIKELIHOOD)]
+    for entry in results.info.of_paper("ring", "square", "cosine"):
+        ours = median_mass(results, entry.name, OURS, "outside_truth")
+        others = [median_mass(results, entry.name, m, "outside_truth") for m in entry.run_of(LIKELIHOOD)]
         others = [share for share in others if math.isfinite(share)]
         if math.isfinite(ours) and len(others) >= 2:
             orders.append(finding(ours < median(others)))
@@ -102,22 +103,22 @@ def cleaner_shapes(evidence: Evidence) -> Verdict:
     return most(orders, "; ".join(numbers), 3, "sets Ring, Square, Cosine")
 
 
-def bridges(evidence: Evidence) -> Verdict:
-    for entry in evidence.sets("mog"):
-        models = evidence.run_on(entry.name, LIKELIHOOD)
-        shares = {m: evidence.mass(entry.name, m, "between_modes") for m in models}
+def bridges(results: Results) -> Verdict:
+    for entry in results.info.of_paper("mog"):
+        models = entry.run_of(LIKELIHOOD)
+        shares = {m: median_mass(results, entry.name, m, "between_modes") for m in models}
         shares = {m: share for m, share in shares.items() if math.isfinite(share)}
-        ours = evidence.mass(entry.name, OURS, "between_modes")
-        parts = [f"{look_of(m).label} {share:.2g}" for m, share in shares.items()]
+        ours = median_mass(results, entry.name, OURS, "between_modes")
+        parts = [f"{label_of(m)} {share:.2g}" for m, share in shares.items()]
         parts += [f"DKEF-G-15 {ours:.2g}"] if math.isfinite(ours) else []
-        truth = f", truth {evidence.true_mass(entry.name, 'between_modes'):.1g}"
+        truth = f", truth {results.true_mass(entry.name, 'between_modes'):.1g}"
         return most([finding(s > BRIDGE) for s in shares.values()], ", ".join(parts) + truth, 3, "likelihood models")
     return undecided("MoG was not run")
 
 
-def unstable_weights(evidence: Evidence) -> Verdict:
-    for entry in evidence.sets("mog"):
-        shares = evidence.masses(entry.name, OURS, "first_mode")
+def unstable_weights(results: Results) -> Verdict:
+    for entry in results.info.of_paper("mog"):
+        shares = results.masses(entry.name, OURS, "first_mode")
         if len(shares) < 3:
             return undecided(f"{len(shares)} seeds of DKEF-G-15 on MoG, the rule needs 3")
         numbers = "share of the first mode by seed: " + ", ".join(f"{share:.2f}" for share in shares)
@@ -128,31 +129,31 @@ def unstable_weights(evidence: Evidence) -> Verdict:
     return undecided("MoG was not run")
 
 
-def mixture_fits(evidence: Evidence) -> Verdict:
-    for entry in evidence.sets("mor"):
+def mixture_fits(results: Results) -> Verdict:
+    for entry in results.info.of_paper("mor"):
         mixtures = {c: m for m in entry.models if (c := component_of(m)) is not None}
         if OURS not in mixtures:
             break
         rivals = [m for c, m in mixtures.items() if c != OURS]
-        lowest = evidence.best(entry.name, FISHER, mixtures[OURS], rivals, least=1)
-        likelihood = evidence.median(entry.name, mixtures[OURS], LIKELY)
-        truth = evidence.median(entry.name, mixtures[OURS], "true_log_likelihood")
+        lowest = best(results, entry.name, FISHER, mixtures[OURS], rivals, least=1)
+        likelihood = results.trusted_median(entry.name, mixtures[OURS], LIKELY)
+        truth = results.trusted_median(entry.name, mixtures[OURS], "true_log_likelihood")
         near: Order = None
         if math.isfinite(likelihood) and math.isfinite(truth):
             near = finding(likelihood > truth - 2 * NEAR_TRUTH)
-        numbers = listed(evidence, entry, FISHER, [mixtures[OURS], *rivals])
+        numbers = listed(results, entry, FISHER, [mixtures[OURS], *rivals])
         numbers += f"; log-likelihood {likelihood:.3f}, truth {truth:.3f}"
         return every([lowest, near], numbers, 2, "two findings")
     return undecided("the mixture of DKEF-G-15 on MoR was not run")
 
 
-def single_on_clusters(evidence: Evidence) -> Verdict:
+def single_on_clusters(results: Results) -> Verdict:
     """Separate fits to clusters help DKEF where components are disjoint (Section 3.1)."""
-    for entry in evidence.sets("mor"):
+    for entry in results.info.of_paper("mor"):
         mixture = next((m for m in entry.models if component_of(m) == OURS), None)
         if mixture and OURS in entry.models:
-            order = evidence.ahead(entry.name, FISHER, mixture, OURS)
-            numbers = listed(evidence, entry, FISHER, [mixture, OURS])
+            order = ahead(results, entry.name, FISHER, mixture, OURS)
+            numbers = listed(results, entry, FISHER, [mixture, OURS])
             if order in (None, CLOSE):
                 return undecided("too close to say" if order == CLOSE else "no common seed", numbers)
             return Verdict(FAILED if order == BEHIND else HELD, numbers)

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dkef.report.claims.evidence import AHEAD, BEHIND, CLOSE, Evidence, Order
+from dkef.report.claims.order import AHEAD, BEHIND, CLOSE, Order
+from dkef.results.lookup import Results
 
 HELD, FAILED, OPEN = "held", "did not hold", "not decidable"
 
@@ -26,12 +27,12 @@ class Statement:
     place: str
     text: str  # in our words
     rule: str
-    judge: Callable[[Evidence], Verdict]
+    judge: Callable[[Results], Verdict]
 
-    def check(self, evidence: Evidence) -> Verdict:
+    def check(self, results: Results) -> Verdict:
         """The rule's verdict; a run with reduced budgets can only show a tendency."""
-        found = self.judge(evidence)
-        reduced = evidence.request.reduced
+        found = self.judge(results)
+        reduced = results.info.reduced
         if reduced is None or found.verdict == OPEN:
             return found
         return replace(found, verdict=OPEN, tendency=found.verdict, reason=f"budgets are not the paper's: {reduced}")

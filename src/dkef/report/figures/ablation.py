@@ -3,9 +3,10 @@
 from matplotlib.figure import Figure
 
 from dkef.report.figures.benchmarks import Row, name_models, panel
-from dkef.report.figures.look import look_of
 from dkef.report.figures.panels import Footnotes, heading, nothing
-from dkef.results.inputs import Inputs
+from dkef.results.lookup import Results
+from dkef.results.names import label_of
+from dkef.results.tables import METRICS
 
 NOTE = "Bars: median; crosses: single runs; circles: log Z not to be trusted; \u2715 n: invalid runs."
 ROWS = (
@@ -16,16 +17,16 @@ ROWS = (
 )
 
 
-def draw(inputs: Inputs) -> Figure:
+def draw(results: Results) -> Figure:
     """A column a dataset, a row a metric that the experiment has, a bar a variant in the experiment's own order."""
-    entries = inputs.request.ordered()
-    present = set(inputs.metrics["metric"])
+    entries = results.info.ordered()
+    present = set(results.frame(METRICS)["metric"])
     rows = [row for row in ROWS if row.metric in present]
     shape = max(len(rows), 1), max(len(entries), 1)
     widest = max([len(entry.models) for entry in entries] + [3])
     width = max(0.42 * widest + 1.0, 1.9) * shape[1] + 0.9
-    foot = Footnotes.of(inputs, width, NOTE)
-    names = max((len(look_of(model).label) for entry in entries for model in entry.models), default=0)
+    foot = Footnotes.of(results, width, NOTE)
+    names = max((len(label_of(model)) for entry in entries for model in entry.models), default=0)
     names_height = max(0.95, 0.25 + 0.037 * names)  # they stand at 45 degrees
     height = 1.75 * shape[0] + foot.height + names_height + 0.5
     figure = Figure(figsize=(width, height))
@@ -33,16 +34,12 @@ def draw(inputs: Inputs) -> Figure:
     for column, entry in enumerate(entries):
         heading(grid[0, column], entry)
         for r, row in enumerate(rows):
-            panel(grid[r, column], inputs, entry, list(entry.models), row)
+            panel(grid[r, column], results, entry, list(entry.models), row)
             name_models(grid[r, column], list(entry.models), labels=r == len(rows) - 1)
     if not entries or not rows:
         nothing(grid[0, 0], "no results to compare")
     for r, row in enumerate(rows):
         grid[r, 0].set_ylabel(row.label)
     figure.align_ylabels(grid[:, 0])
-    figure.subplots_adjust(
-        left=0.95 / width, right=0.985, top=1 - 0.45 / height, bottom=(foot.height + names_height) / height,
-        wspace=0.4, hspace=0.14,
-    )  # fmt: skip
-    foot.draw(figure)
+    foot.finish(figure, left=0.95, top=0.45, bottom=names_height, right=0.985, wspace=0.4, hspace=0.14)
     return figure

@@ -1,18 +1,20 @@
 """Figures 3 and 6: squared FSSD, its p-value against DKEF, score loss and log-likelihood on the benchmark sets."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkef.core.arrays import Array
-from dkef.report.figures.look import FAINT, INK, WARNING, look_of, model_order
+from dkef.report.figures.look import FAINT, INK, WARNING, look_of
 from dkef.report.figures.panels import Footnotes, heading, nothing
 from dkef.report.figures.scale import Window, edge_mark, window
-from dkef.results.inputs import OK, DatasetEntry, Inputs
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import Results, Run
+from dkef.results.names import label_of, model_order
 
 RUN_COLOR = (0.5, 0.1, 0.1)
 SPREAD = 0.25  # runs of one model lie within this of its bar's middle
@@ -39,24 +41,25 @@ NOTES = (
     "Black lines: a log-likelihood less the bound on its bias (Proposition 1). Triangles: values beyond the panel. "
     "\u2715 n: invalid runs.",
 )
+BIAS_BOUND = "log_likelihood_bias_bound"
 FIXED, TRAINED = "dkef_fixed_q0", "dkef"
 
 
-def draw(inputs: Inputs) -> Figure:
+def draw(results: Results) -> Figure:
     """Figure 3: q0 of DKEF is trained."""
-    return _draw(inputs, left_out=FIXED, first=TRAINED)
+    return _draw(results, left_out=FIXED, first=TRAINED)
 
 
-def draw_fixed_q0(inputs: Inputs) -> Figure:
+def draw_fixed_q0(results: Results) -> Figure:
     """Figure 6: the same with q0 = N(0, 2^2 I) fixed."""
-    return _draw(inputs, left_out=TRAINED, first=FIXED)
+    return _draw(results, left_out=TRAINED, first=FIXED)
 
 
-def _draw(inputs: Inputs, left_out: str, first: str) -> Figure:
-    entries = inputs.request.ordered(synthetic=False)
+def _draw(results: Results, left_out: str, first: str) -> Figure:
+    entries = results.info.ordered(synthetic=False)
     columns = max(len(entries), 1)
     width = max(2.15 * columns + 0.9, 6.5)
-    foot = Footnotes.of(inputs, width, *NOTES)
+    foot = Footnotes.of(results, width, *NOTES)
     height = foot.height + 8.7
     figure = Figure(figsize=(width, height))
     grid = figure.subplots(len(ROWS), columns, squeeze=False)
@@ -64,21 +67,17 @@ def _draw(inputs: Inputs, left_out: str, first: str) -> Figure:
         models = _models(entry, left_out, first)
         heading(grid[0, column], entry)
         for row, kind in enumerate(ROWS):
-            panel(grid[row, column], inputs, entry, models, kind)
+            panel(grid[row, column], results, entry, models, kind)
             name_models(grid[row, column], models, labels=row == len(ROWS) - 1)
     if not entries:
         for axes in grid[:, 0]:
             nothing(axes, "no benchmark set in this experiment")
-    references = {reference for entry in entries if (reference := inputs.reference(entry.name))}
-    named = " or ".join(look_of(reference).label for reference in sorted(references)) or "the reference"
+    references = sorted({entry.reference for entry in entries if entry.reference})
+    named = " or ".join(map(label_of, references)) or "the reference"
     for row, kind in enumerate(ROWS):
         grid[row, 0].set_ylabel(kind.label.format(reference=named))
     figure.align_ylabels(grid[:, 0])
-    figure.subplots_adjust(
-        left=0.95 / width, right=0.99, top=1 - 0.5 / height, bottom=(foot.height + 0.75) / height,
-        wspace=0.38, hspace=0.12,
-    )  # fmt: skip
-    foot.draw(figure)
+    foot.finish(figure, left=0.95, top=0.5, bottom=0.75, right=0.99, wspace=0.38, hspace=0.12)
     return figure
 
 
@@ -96,54 +95,39 @@ def name_models(axes: Axes, models: list[str], labels: bool) -> None:
     """Models along the lower edge, by name where `labels` says so."""
     axes.set_xlim(-0.6, len(models) - 0.4)
     axes.set_xticks(range(len(models)))
-    names = [look_of(model, i).label for i, model in enumerate(models)] if labels else []
-    axes.set_xticklabels(names or [""] * len(models), rotation=45, ha="right", rotation_mode="anchor")
+    names = [label_of(model) if labels else "" for model in models]
+    axes.set_xticklabels(names, rotation=45, ha="right", rotation_mode="anchor")
     axes.tick_params(axis="x", length=0 if not labels else 2)
 
 
-def panel(axes: Axes, inputs: Inputs, entry: DatasetEntry, models: list[str], row: Row) -> None:
+def panel(axes: Axes, results: Results, entry: DatasetEntry, models: list[str], row: Row) -> None:
     """One metric of one dataset: a bar a model, a cross a run."""
-    runs = {m: _with_value(inputs, entry.name, m, row.metric) for m in models}
-    medians = {m: _median(inputs, entry.name, m, row.metric) for m in models}
-    everything = np.concatenate([*(table["value"].to_numpy(dtype=float) for table in runs.values()), np.empty(0)])
-    if everything.size == 0 and not any(_invalid(inputs, entry.name, m, row.metric) for m in models):
+    runs = {m: results.runs(entry.name, m, row.metric) for m in models}
+    medians = {m: results.median(entry.name, m, row.metric) for m in models}
+    everything = np.array([run.value for of_model in runs.values() for run in of_model.values()])
+    if everything.size == 0 and not any(median.failed for median in medians.values()):
         nothing(axes, "the true density is not known" if row.metric == "fisher_divergence" else "no values")
         return
     zero = (0.0,) if row.metric == "fssd2" else ()
-    shown = Window(*row.limits) if row.limits else window(np.array(list(medians.values())), everything, zero)
+    middles = np.array([median.value for median in medians.values()])
+    shown = Window(*row.limits) if row.limits else window(middles, everything, zero)
     axes.set_ylim(shown.low, shown.high)
     base = shown.low if row.base is None else row.base
     if row.base is not None:
         axes.axhline(row.base, color=FAINT, linewidth=0.6, zorder=1)
     for x, model in enumerate(models):
-        if row.metric == "fssd_p_value" and model == inputs.reference(entry.name):
+        if row.metric == "fssd_p_value" and model == entry.reference:
             axes.text(
                 x, row.base or 0.5, "reference", rotation=90, ha="center", va="center", fontsize=6, color=FAINT,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
             )  # fmt: skip
             continue
-        doubted = runs[model]["status"] != OK
-        _bar(axes, x, medians[model], base, shown, look_of(model, x).color, hatched=doubted.mean() > 0.5)
+        median = medians[model]
+        _bar(axes, x, median.value, base, shown, look_of(model, x).color, hatched=not median.trusted)
         _runs(axes, x, runs[model], shown)
         if row.metric == "log_likelihood":
-            _bias_lines(axes, x, inputs, runs[model], shown)
-        _note_missing(axes, x, len(runs[model]), _invalid(inputs, entry.name, model, row.metric))
-
-
-def _with_value(inputs: Inputs, dataset: str, model: str, metric: str) -> pd.DataFrame:
-    """Runs that have a value, trusted or not."""
-    runs = inputs.runs(dataset, model, metric)
-    return runs[np.isfinite(runs["value"].astype(float))]
-
-
-def _invalid(inputs: Inputs, dataset: str, model: str, metric: str) -> int:
-    row = inputs.row(dataset, model, metric)
-    return int(row["runs_diverged"] + row["runs_invalid"]) if row is not None else 0
-
-
-def _median(inputs: Inputs, dataset: str, model: str, metric: str) -> float:
-    row = inputs.row(dataset, model, metric)
-    return float(row["median"]) if row is not None else math.nan
+            _bias_lines(axes, x, runs[model], results.runs(entry.name, model, BIAS_BOUND), shown)
+        _note_missing(axes, x, len(runs[model]), median.failed)
 
 
 def _bar(axes: Axes, x: float, median: float, base: float, shown: Window, color: str, hatched: bool) -> None:
@@ -170,10 +154,10 @@ def _positions(x: float, n: int) -> Array:
     return x + (np.linspace(-SPREAD, SPREAD, n) if n > 1 else np.zeros(n))
 
 
-def _runs(axes: Axes, x: float, runs: pd.DataFrame, shown: Window) -> None:
-    values: Array = runs["value"].to_numpy(dtype=float)
+def _runs(axes: Axes, x: float, runs: Mapping[int, Run], shown: Window) -> None:
+    values = np.array([run.value for run in runs.values()])
     inside = np.array([shown.holds(value) for value in values], dtype=bool)
-    trusted = (runs["status"] == OK).to_numpy(dtype=bool)
+    trusted = np.array([run.trusted for run in runs.values()], dtype=bool)
     where = _positions(x, len(values))
     for chosen, marker, face in ((inside & trusted, "x", RUN_COLOR), (inside & ~trusted, "o", "none")):
         if chosen.any():
@@ -186,16 +170,13 @@ def _runs(axes: Axes, x: float, runs: pd.DataFrame, shown: Window) -> None:
             edge_mark(axes, x, above, count, size=10)
 
 
-def _bias_lines(axes: Axes, x: float, inputs: Inputs, runs: pd.DataFrame, shown: Window) -> None:
+def _bias_lines(axes: Axes, x: float, runs: Mapping[int, Run], bounds: Mapping[int, Run], shown: Window) -> None:
     """Lines from each estimate down to estimate minus bound: the true value lies between, if the bound holds."""
-    for where, (_, run) in zip(_positions(x, len(runs)), runs.iterrows(), strict=True):
-        key = (str(run["dataset"]), str(run["model"]), int(run["seed"]))
-        bound, _ = inputs.one(key, "log_likelihood_bias_bound")
-        value = float(run["value"])
-        if math.isnan(bound) or bound <= 0 or not shown.holds(value):
+    for where, (seed, run) in zip(_positions(x, len(runs)), runs.items(), strict=True):
+        if seed not in bounds or bounds[seed].value <= 0 or not shown.holds(run.value):
             continue
-        end = max(value - bound, shown.low)
-        axes.vlines(where, end, value, color="black", linewidth=0.8, zorder=5)
+        end = max(run.value - bounds[seed].value, shown.low)
+        axes.vlines(where, end, run.value, color="black", linewidth=0.8, zorder=5)
         if end > shown.low:
             axes.scatter([where], [end], marker="_", s=14, color="black", linewidths=0.8, zorder=5)
 

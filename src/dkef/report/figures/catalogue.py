@@ -1,4 +1,4 @@
-"""What figures there are, which inputs each needs, and who draws it.
+"""What figures there are, which tables each is drawn from, and who draws it: one entry a figure, and nowhere else.
 
 Light to import: the workflow reads it while it is planned, and no drawing library is loaded before a figure is drawn.
 """
@@ -10,87 +10,88 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dkef.core.errors import ConfigError
+from dkef.results.tables import AGREEMENT, GRIDS, METRICS, PROPOSALS, SENSITIVITY, SPLITS, SUMMARY, TRACES, Table
 
 if TYPE_CHECKING:
-    from dkef.results.inputs import Inputs
-
-INPUTS = ("metrics", "summary", "grids", "traces", "splits", "sensitivity", "agreement", "proposals")
+    from dkef.results.lookup import Results
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure: the place of its drawing function and the inputs that function reads."""
+    """One figure: the place of its drawing function and the tables that function reads."""
 
-    draw: str  # module:function
-    needs: tuple[str, ...]
+    draw: str  # module of this package:function
+    tables: tuple[Table, ...]
     title: str
 
     @property
     def module(self) -> str:
-        """The module behind the figure, for the workflow's list of sources."""
-        return self.draw.partition(":")[0]
+        """The module behind the figure, for the workflow's digest of code."""
+        return f"dkef.report.figures.{self.draw.partition(':')[0]}"
 
-    def drawing(self) -> Callable[["Inputs"], Any]:
+    def drawing(self) -> Callable[["Results"], Any]:
         """The function that draws it, imported now."""
-        function: Callable[[Inputs], Any] = getattr(importlib.import_module(self.module), self.draw.partition(":")[2])
+        function: Callable[[Results], Any] = getattr(importlib.import_module(self.module), self.draw.partition(":")[2])
         return function
 
 
+# Tables of one figure alone, from a stage of their own.
+SEPARATED = Table(
+    "separated", "results/{experiment}/separated.csv",
+    columns=(
+        *("pi", "lambda", "inducing", "seed", "log_ratio", "log_ratio_apart"),
+        *("printed", "corrected", "printed_limit", "corrected_limit", "truth"),
+    ),
+)  # fmt: skip
+SEPARATED_VERDICT = Table("separated_verdict", "results/{experiment}/separated.json", reader="record")
+
 FIGURES: dict[str, Figure] = {
     "gaussian_scales": Figure(
-        "dkef.report.figures.gaussian_scales:draw",
-        ("metrics", "grids"),
+        "gaussian_scales:draw", (METRICS, GRIDS),
         "Figure 1. A mixture of two normals, fitted with one kernel width everywhere and with a learned kernel; "
         "dotted, half the kernel around three points.",
     ),
     "toys": Figure(
-        "dkef.report.figures.toys:draw",
-        ("metrics", "grids", "splits"),
+        "toys:draw", (METRICS, GRIDS, SPLITS),
         "Figure 2. Log densities of all models on the synthetic sets, with test log-likelihood and Fisher divergence "
         "above each panel.",
     ),
     "real_data": Figure(
-        "dkef.report.figures.benchmarks:draw",
-        ("metrics", "summary"),
+        "benchmarks:draw", (METRICS, SUMMARY),
         "Figure 3. FSSD, its p-value against DKEF, score loss and log-likelihood on the benchmark sets; bars are "
         "medians, marks single runs.",
     ),
     "toy_traces": Figure(
-        "dkef.report.figures.traces:draw_synthetic",
-        ("traces",),
+        "traces:draw_synthetic", (TRACES,),
         "Figure 4. Validation score loss by iteration on the synthetic sets, one line a run.",
     ),
     "real_traces": Figure(
-        "dkef.report.figures.traces:draw_benchmark",
-        ("traces",),
+        "traces:draw_benchmark", (TRACES,),
         "Figure 5. Validation score loss by iteration on the benchmark sets, one line a run.",
     ),
     "real_data_q0": Figure(
-        "dkef.report.figures.benchmarks:draw_fixed_q0",
-        ("metrics", "summary"),
+        "benchmarks:draw_fixed_q0", (METRICS, SUMMARY),
         "Figure 6. As Figure 3, with the base measure of DKEF fixed to a normal of standard deviation 2.",
     ),
     "marginals": Figure(
-        "dkef.report.figures.marginals:draw",
-        ("splits",),
-        "A look at the data: pairwise marginals of the training rows as models see them.",
+        "marginals:draw", (SPLITS,), "A look at the data: pairwise marginals of the training rows as models see them."
     ),
     "ablation": Figure(
-        "dkef.report.figures.ablation:draw",
-        ("metrics", "summary"),
-        "One choice varied, everything else held: all metrics, set by set.",
+        "ablation:draw", (METRICS, SUMMARY), "One choice varied, everything else held: all metrics, set by set."
     ),
     "sensitivity": Figure(
-        "dkef.report.figures.sensitivity:draw",
-        ("sensitivity", "agreement"),
+        "sensitivity:draw", (SENSITIVITY, AGREEMENT),
         "FSSD and KSD of every model over kernel bandwidths, and how well their orders agree.",
     ),
     "normalisers": Figure(
-        "dkef.report.figures.normalisers:draw",
-        ("proposals",),
-        "log Z of trained models by three proposals, against what the samples cost.",
+        "normalisers:draw", (PROPOSALS,), "log Z of trained models by three proposals, against what the samples cost."
     ),
-}
+    "mixtures": Figure(
+        "mixtures:draw", (SEPARATED, SEPARATED_VERDICT),
+        "The log ratio that a kernel exponential family gives to two separated components (Appendix C.1): fits, the "
+        "paper's printed prediction, and the corrected one.",
+    ),
+}  # fmt: skip
 
 
 def find(name: str) -> Figure:

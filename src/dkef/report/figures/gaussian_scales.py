@@ -6,21 +6,24 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dkef.report.figures.look import FIGURE_1, INK, TRUTH, look_of, model_order
+from dkef.report.figures.look import INK, TRUTH
 from dkef.report.figures.panels import Footnotes, nothing
-from dkef.results.inputs import DatasetEntry, Inputs, Key
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import Results
+from dkef.results.names import FIGURE_1, label_of, model_order
+from dkef.results.read import Key
 
 FIT = "#D55E00"
 KERNEL_SCALE = 0.5  # kernels reach 1, the density about 0.6
 
 
-def draw(inputs: Inputs) -> Figure:
+def draw(results: Results) -> Figure:
     """One panel a model, shared axes, truth and three kernels in each."""
-    entry = _entry(inputs)
-    models = model_order(list(entry.models)) if entry else []
+    entry = _entry(results)
+    models = model_order(entry.models) if entry else []
     shown = [m for m in models if m.startswith(("kef", "dkef"))] or models
     width = max(4.2 * len(shown), 6.0)
-    foot = Footnotes.of(inputs, width, "Dotted: half the kernel around -1, 0 and 1.")
+    foot = Footnotes.of(results, width, "Dotted: half the kernel around -1, 0 and 1.")
     height = foot.height + 2.7
     figure = Figure(figsize=(width, height))
     panels = figure.subplots(1, max(len(shown), 1), squeeze=False, sharex=True, sharey=True)[0]
@@ -28,27 +31,24 @@ def draw(inputs: Inputs) -> Figure:
         nothing(panels[0], "no one-dimensional set in this experiment")
         return figure
     for axes, model in zip(panels, shown, strict=True):
-        _panel(axes, inputs, (entry.name, model, entry.seeds[0]))
+        _panel(axes, results, (entry.name, model, entry.seeds[0]))
         axes.set_xlabel("$x$")
     panels[0].set_ylabel("$p(x)$,  ½ $k(\\cdot, x)$")
     panels[0].set_ylim(bottom=0)
-    figure.subplots_adjust(
-        left=0.55 / width, right=0.99, top=1 - 0.3 / height, bottom=(foot.height + 0.45) / height, wspace=0.06
-    )
-    foot.draw(figure)
+    foot.finish(figure, left=0.55, top=0.3, bottom=0.45, right=0.99, wspace=0.06)
     return figure
 
 
-def _entry(inputs: Inputs) -> DatasetEntry | None:
+def _entry(results: Results) -> DatasetEntry | None:
     """The experiment's one-dimensional set, that of Figure 1 first."""
-    flat = {dataset for (dataset, _, _), grid in inputs.grids.items() if grid["log_density"].ndim == 1}
-    found = [entry for entry in inputs.request.datasets if entry.name in flat]
+    flat = {dataset for (dataset, _, _), grid in results.grids.items() if grid["log_density"].ndim == 1}
+    found = [entry for entry in results.info.datasets if entry.name in flat]
     return next((entry for entry in found if set(FIGURE_1) & set(entry.models)), found[0] if found else None)
 
 
-def _panel(axes: Axes, inputs: Inputs, key: Key) -> None:
-    grid = inputs.grids.get(key)
-    label = look_of(key[1]).label
+def _panel(axes: Axes, results: Results, key: Key) -> None:
+    grid = results.grids.get(key)
+    label = label_of(key[1])
     if grid is None:
         nothing(axes, f"{label}: no result")
         return
@@ -62,15 +62,15 @@ def _panel(axes: Axes, inputs: Inputs, key: Key) -> None:
             label="kernel" if i == 0 else None,
         )  # fmt: skip
     axes.set_xlim(x[0], x[-1])
-    axes.set_title(_title(inputs, key, label), fontsize=8.5)
+    axes.set_title(_title(results, key, label), fontsize=8.5)
     axes.legend(loc="upper right", frameon=False)
 
 
-def _title(inputs: Inputs, key: Key, label: str) -> str:
+def _title(results: Results, key: Key, label: str) -> str:
     """The model and the numbers of the very run that is drawn."""
     parts = []
     for metric, name in (("log_likelihood", "log-likelihood"), ("fisher_divergence", "Fisher divergence")):
-        value, trusted = inputs.one(key, metric)
-        if math.isfinite(value):
-            parts.append(f"{name} {value:.3g}" + ("" if trusted else "?"))
+        run = results.run(key, metric)
+        if math.isfinite(run.value):
+            parts.append(f"{name} {run.value:.3g}" + ("" if run.trusted else "?"))
     return f"{label}: {', '.join(parts)}" if parts else label

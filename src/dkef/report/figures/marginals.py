@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from dkef.core.arrays import Array
 from dkef.report.figures.look import FAINT, INK, WARNING
 from dkef.report.figures.panels import Footnotes, nothing
-from dkef.results.inputs import DatasetEntry, Inputs
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import Results
 
 COORDINATES = 5  # the first ones, of largest variance before whitening
 ROWS = 1500  # points drawn
@@ -16,22 +17,22 @@ BLOCK = 3.1  # inches a triangle of panels
 PER_ROW = 3
 
 
-def draw(inputs: Inputs) -> Figure:
+def draw(results: Results) -> Figure:
     """A triangle of scatter plots a dataset, histograms on its diagonal."""
-    entries = [e for e in inputs.request.ordered() if (e.name, e.seeds[0]) in inputs.splits]
+    entries = [e for e in results.info.ordered() if (e.name, e.seeds[0]) in results.splits]
     count = max(len(entries), 1)
     columns = min(count, PER_ROW)
     block = BLOCK + 0.55
     width = max(columns * block + 0.4, 4.5)
     note = f"At most {COORDINATES} coordinates and {ROWS} training rows of the first seed."
-    foot = Footnotes.of(inputs, width, note)
+    foot = Footnotes.of(results, width, note)
     size = (width, -(-count // columns) * (block + 0.15) + foot.height + 0.2)
     figure = Figure(figsize=size)
     if not entries:
         nothing(figure.add_subplot(), "no splits in this experiment")
     for i, entry in enumerate(entries):
         corner = 0.4 + (i % columns) * block, size[1] - (i // columns) * (block + 0.15)
-        _triangle(figure, corner, size, entry, inputs.splits[entry.name, entry.seeds[0]]["train"])
+        _triangle(figure, corner, size, entry, results.splits[entry.name, entry.seeds[0]].train)
     foot.draw(figure)
     return figure
 

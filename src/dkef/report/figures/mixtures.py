@@ -3,31 +3,31 @@
 Points are fits; the curves are the paper's prediction as printed and as corrected, the dotted lines the true ratio.
 """
 
-import argparse
-import logging
 import math
 from collections.abc import Iterable
-from pathlib import Path
 
-import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dkef.core.errors import DkefError, run_stage
-from dkef.core.files import read_json
-from dkef.stages.render import save
+from dkef.report.figures.catalogue import SEPARATED, SEPARATED_VERDICT
+from dkef.report.figures.panels import nothing
+from dkef.results.lookup import Results
 
 COLORS = ("C0", "C1", "C2")
 CURVES = {"corrected": "-", "printed": "--", "truth": ":"}
 
 
-def draw(table: pd.DataFrame, title: str = "") -> Figure:
-    """Log ratio against lambda, for one and for more inducing points, and against pi; a table of `separated`."""
+def draw(results: Results) -> Figure:
+    """Log ratio against lambda, for one and for more inducing points, and against pi; the verdict above."""
+    table = results.frame(SEPARATED)
     figure = Figure(figsize=(9.5, 3.4))
     axes = figure.subplots(1, 3)
-    fewest, most = table["inducing"].min(), table["inducing"].max()
+    if table.empty:
+        nothing(axes[1], "no fits to separated components")
+        return figure
+    fewest, most = int(table["inducing"].min()), int(table["inducing"].max())
     one, many = table[table["inducing"] == fewest], table[table["inducing"] == most]
     shares = _spread(table.loc[table["pi"] > 0.5, "pi"].unique())
     for panel, part, count in ((axes[0], one, fewest), (axes[1], many, most)):
@@ -39,7 +39,7 @@ def draw(table: pd.DataFrame, title: str = "") -> Figure:
     handles = [Line2D([], [], color="0.3", linestyle=style, label=name) for name, style in CURVES.items()]
     handles.append(Line2D([], [], color="0.3", linestyle="", marker="o", markersize=3, label="fits"))
     figure.legend(handles=handles, loc="lower center", ncols=4, frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=9)
+    figure.suptitle(results.tables.get(SEPARATED_VERDICT.name, {}).get("sentence", ""), fontsize=9)
     figure.subplots_adjust(left=0.07, right=0.99, top=0.83, bottom=0.25, wspace=0.22)
     return figure
 
@@ -72,24 +72,3 @@ def _series(axes: Axes, rows: pd.DataFrame, against: str, color: str) -> None:
     for name, style in CURVES.items():
         axes.plot(first[against], first[name], color=color, linestyle=style, linewidth=1)
     axes.plot(rows[against], rows["log_ratio"], color=color, linestyle="", marker="o", markersize=2.5)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m dkef.report.figures.mixtures", description=__doc__.splitlines()[0])
-    parser.add_argument("--table", type=Path, required=True, help="CSV of the stage separated")
-    parser.add_argument("--verdict", type=Path, help="JSON of the same stage, whose sentence becomes the title")
-    parser.add_argument("--out", type=Path, nargs="+", required=True, help="PDF or PNG files to write")
-    args = parser.parse_args()
-    if not args.table.exists():
-        raise DkefError(f"{args.table} does not exist; `python -m dkef.stages.separated --out {args.table}` makes it")
-    logging.getLogger("fontTools").setLevel(logging.WARNING)  # it reports on every glyph of a PDF
-    title = read_json(args.verdict)["sentence"] if args.verdict else ""
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        figure = draw(pd.read_csv(args.table), title)
-    for path in args.out:
-        save(figure, path)
-
-
-if __name__ == "__main__":
-    run_stage(main)

@@ -6,9 +6,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dkef.report.figures.look import INK, Look, look_of
+from dkef.report.figures.look import INK, Look
 from dkef.report.figures.panels import Footnotes, heading, nothing
-from dkef.results.inputs import OK, DatasetEntry, Inputs
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import OK, Results
+from dkef.results.names import label_of
+from dkef.results.tables import PROPOSALS
 
 LOOKS = {
     "q0": Look("samples of $q_0$", "#D55E00", "o", "-"),
@@ -19,22 +22,22 @@ NOTE = (
     "Bars: 2 standard errors; ticks below: how much lower the likelihood may be by the bound on the bias (not shown "
     "where that is below the axis). "
     "Open marks: not to be trusted, by signs of its own or since another one found mass that it missed. Grey band: the "
-    "trusted estimate with most effective samples, 2 standard errors."
+    "trusted estimate with the largest effective sample size, 2 standard errors."
 )
 
 
-def draw(inputs: Inputs) -> Figure:
-    """A column a trained model: test log-likelihood and effective samples over the cost."""
-    table = inputs.proposals
+def draw(results: Results) -> Figure:
+    """A column a trained model: test log-likelihood and effective sample size over the cost."""
+    table = results.frame(PROPOSALS)
     cells = [
         (entry, model, rows)
-        for entry in inputs.request.ordered()
+        for entry in results.info.ordered()
         for model in entry.models
         if not (rows := table[(table["dataset"] == entry.name) & (table["model"] == model)]).empty
     ]
     columns = max(len(cells), 1)
     width = max(2.5 * columns + 0.8, 5.0)
-    foot = Footnotes.of(inputs, width, NOTE)
+    foot = Footnotes.of(results, width, NOTE)
     height = foot.height + 5.6
     figure = Figure(figsize=(width, height))
     grid = figure.subplots(2, columns, squeeze=False, sharex="col")
@@ -46,23 +49,19 @@ def draw(inputs: Inputs) -> Figure:
         _likelihoods(grid[0, column], rows)
         _effective(grid[1, column], rows)
     grid[0, 0].set_ylabel("test log-likelihood, nats")
-    grid[1, 0].set_ylabel("effective samples")
-    figure.subplots_adjust(
-        left=0.75 / width, right=0.985, top=1 - 0.5 / height, bottom=(foot.height + 0.95) / height,
-        wspace=0.3, hspace=0.1,
-    )  # fmt: skip
+    grid[1, 0].set_ylabel("effective sample size")
+    foot.finish(figure, left=0.75, top=0.5, bottom=0.95, right=0.985, wspace=0.3, hspace=0.1)
     handles = [Line2D([], [], color=k.color, marker=k.marker, markersize=4, label=k.label) for k in LOOKS.values()]
     figure.legend(
         handles=handles, loc="lower center", ncol=3, frameon=False, bbox_to_anchor=(0.5, (foot.height + 0.05) / height)
     )
-    foot.draw(figure)
     return figure
 
 
 def _title(axes: Axes, entry: DatasetEntry, model: str) -> None:
     heading(axes, entry)
     axes.text(
-        0.98, 0.97, look_of(model).label, transform=axes.transAxes, ha="right", va="top", fontsize=7, color=INK
+        0.98, 0.97, label_of(model), transform=axes.transAxes, ha="right", va="top", fontsize=7, color=INK
     )  # fmt: skip
 
 

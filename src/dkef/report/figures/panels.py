@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkef.report.figures.look import FAINT, WARNING
-from dkef.results.inputs import DatasetEntry, Inputs
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import Results
 
 QUIET = "#555555"
 LINE = 0.155  # inches between lines of notes
@@ -45,20 +46,27 @@ class Footnotes:
     lines: tuple[tuple[str, str], ...]  # text and colour, from top to bottom
 
     @classmethod
-    def of(cls, inputs: Inputs, width: float, *notes: str) -> "Footnotes":
+    def of(cls, results: Results, width: float, *notes: str) -> "Footnotes":
         """The notes, wrapped to a figure's width in inches."""
-        request = inputs.request
+        info = results.info
         told = [(note, QUIET) for note in notes]
-        if request.title:
-            told.append((f"Experiment {request.experiment}: {request.title}", QUIET))
-        if request.reduced:
-            told.append((f"Reduced run, not the paper's budgets: {request.reduced}", WARNING))
+        if info.title:
+            told.append((f"Experiment {info.experiment}: {info.title}", QUIET))
+        if info.reduced:
+            told.append((f"Reduced run, not the paper's budgets: {info.reduced}", WARNING))
         return cls(tuple((line, color) for text, color in told for line in textwrap.wrap(text, int(LETTERS * width))))
 
     @property
     def height(self) -> float:
         """Inches from the lower edge of the figure to the top of the notes."""
         return LINE * len(self.lines) + 0.12
+
+    def finish(self, figure: Figure, left: float, top: float, bottom: float, **spaces: float) -> None:
+        """Leave these inches free around the panels, the notes apart, and draw the notes; `spaces` are fractions."""
+        width, height = figure.get_size_inches()
+        spaces |= {"left": left / width, "top": 1 - top / height, "bottom": (self.height + bottom) / height}
+        figure.subplots_adjust(**spaces)
+        self.draw(figure)
 
     def draw(self, figure: Figure) -> None:
         for i, (text, color) in enumerate(reversed(self.lines)):

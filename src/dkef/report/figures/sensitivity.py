@@ -4,19 +4,23 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dkef.report.figures.look import OTHERS, look_of, model_order
+from dkef.report.figures.look import OTHERS, look_of
 from dkef.report.figures.panels import Footnotes, heading, nothing
-from dkef.results.inputs import OK, DatasetEntry, Inputs
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import OK, Results
+from dkef.results.names import model_order
+from dkef.results.tables import AGREEMENT, SENSITIVITY
 
 STATISTICS = (("fssd2", "FSSD$^2$"), ("ksd2", "KSD$^2$"))
 
 
-def draw(inputs: Inputs) -> Figure:
+def draw(results: Results) -> Figure:
     """A column a dataset: both statistics of every model, and the rank correlation between them."""
-    entries = [entry for entry in inputs.request.ordered() if entry.name in set(inputs.sensitivity["dataset"])]
+    measured = set(results.frame(SENSITIVITY)["dataset"])
+    entries = [entry for entry in results.info.ordered() if entry.name in measured]
     columns = max(len(entries), 1)
     width = max(2.4 * columns + 0.7, 5.0)
-    foot = Footnotes.of(inputs, width, "Values: first seed, FSSD with the most locations. Correlations: all seeds.")
+    foot = Footnotes.of(results, width, "Values: first seed, FSSD with the most locations. Correlations: all seeds.")
     height = foot.height + 7.2
     figure = Figure(figsize=(width, height))
     grid = figure.subplots(3, columns, squeeze=False, sharex="col")
@@ -25,24 +29,20 @@ def draw(inputs: Inputs) -> Figure:
     for column, entry in enumerate(entries):
         heading(grid[0, column], entry)
         for row, (statistic, _) in enumerate(STATISTICS):
-            _values(grid[row, column], inputs, entry, statistic)
-        _agreement(grid[2, column], inputs, entry)
+            _values(grid[row, column], results, entry, statistic)
+        _agreement(grid[2, column], results, entry)
         grid[2, column].set_xlabel("bandwidth / median distance")
         grid[2, column].set_xscale("log", base=2)
     for row, label in enumerate([label for _, label in STATISTICS] + ["Kendall's $\\tau$, FSSD with KSD"]):
         grid[row, 0].set_ylabel(label)
     _legends(figure, grid[0, 0], grid[2, 0], foot.height)
-    figure.subplots_adjust(
-        left=0.75 / width, right=0.985, top=1 - 0.45 / height, bottom=(foot.height + 1.15) / height,
-        wspace=0.32, hspace=0.12,
-    )  # fmt: skip
-    foot.draw(figure)
+    foot.finish(figure, left=0.75, top=0.45, bottom=1.15, right=0.985, wspace=0.32, hspace=0.12)
     return figure
 
 
-def _values(axes: Axes, inputs: Inputs, entry: DatasetEntry, statistic: str) -> None:
+def _values(axes: Axes, results: Results, entry: DatasetEntry, statistic: str) -> None:
     """One line a model over the bandwidth, on a scale that shows values on both sides of zero."""
-    table = inputs.sensitivity
+    table = results.frame(SENSITIVITY)
     rows = table[(table["dataset"] == entry.name) & (table["statistic"] == statistic) & (table["status"] == OK)]
     rows = rows[rows["seed"] == entry.seeds[0]]
     if statistic == "fssd2":
@@ -61,9 +61,10 @@ def _values(axes: Axes, inputs: Inputs, entry: DatasetEntry, statistic: str) -> 
     axes.axhline(0, color="#cccccc", linewidth=0.6, zorder=1)
 
 
-def _agreement(axes: Axes, inputs: Inputs, entry: DatasetEntry) -> None:
+def _agreement(axes: Axes, results: Results, entry: DatasetEntry) -> None:
     """Rank correlation over models, one colour for each number of locations, one dot a seed."""
-    rows = inputs.agreement[inputs.agreement["dataset"] == entry.name]
+    table = results.frame(AGREEMENT)
+    rows = table[table["dataset"] == entry.name]
     rows = rows[np.isfinite(rows["tau_fssd_ksd"].astype(float))]
     if rows.empty:
         nothing(axes, "no order to compare")

@@ -11,9 +11,12 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from dkef.core.arrays import Array
-from dkef.report.figures.look import CONTOURS, INK, OTHERS, WARNING, component_of, look_of, model_order
+from dkef.report.figures.look import CONTOURS, INK, OTHERS, WARNING
 from dkef.report.figures.panels import Footnotes, nothing
-from dkef.results.inputs import OK, DatasetEntry, Grid, Inputs
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import OK, Results
+from dkef.results.names import component_of, label_of, model_order
+from dkef.results.read import Grid
 
 FLOOR = -9.0  # log densities are shown from their maximum down to this
 CONTOUR = 0.9
@@ -36,12 +39,12 @@ class Column:
     mixture: bool = False
 
 
-def columns_of(inputs: Inputs) -> list[Column]:
+def columns_of(results: Results) -> list[Column]:
     """One column a planar set; after it, where mixtures on clusters were run, one for these."""
     columns = []
-    planar = {dataset for dataset, _, _ in inputs.grids if _dimension(inputs, dataset) == 2}
-    for entry in inputs.request.ordered():
-        if not (entry.synthetic or entry.name in planar) or _dimension(inputs, entry.name) == 1:
+    planar = {dataset for dataset, _, _ in results.grids if _dimension(results, dataset) == 2}
+    for entry in results.info.ordered():
+        if not (entry.synthetic or entry.name in planar) or _dimension(results, entry.name) == 1:
             continue
         single = {model: model for model in entry.models if component_of(model) is None}
         mixed = {component: model for model in entry.models if (component := component_of(model)) is not None}
@@ -52,21 +55,21 @@ def columns_of(inputs: Inputs) -> list[Column]:
     return columns
 
 
-def _dimension(inputs: Inputs, dataset: str) -> int | None:
-    for (name, _, _), grid in inputs.grids.items():
+def _dimension(results: Results, dataset: str) -> int | None:
+    for (name, _, _), grid in results.grids.items():
         if name == dataset:
             return int(grid["log_density"].ndim)
     return None
 
 
-def draw(inputs: Inputs) -> Figure:
+def draw(results: Results) -> Figure:
     """All panels, truth on top and DKEF-G-15 at the bottom."""
-    columns = columns_of(inputs)
+    columns = columns_of(results)
     models = model_order([row for column in columns for row in column.model_of])
     rows, width = len(models) + 1, max(len(columns), 1)
     across = LEFT + CELL[0] * max(width, 4) + 0.1
     left = LEFT + CELL[0] * max(4 - width, 0) / 2  # few columns stand in the middle of the notes
-    foot = Footnotes.of(inputs, across, *NOTES)
+    foot = Footnotes.of(results, across, *NOTES)
     size = (across, TOP + CELL[1] * rows + BAR + foot.height)
     figure = Figure(figsize=size)
     if not columns:
@@ -76,11 +79,11 @@ def draw(inputs: Inputs) -> Figure:
         seed = column.entry.seeds[0]
         truth = _panel(figure, left, c, 0, size)
         truth.set_title(column.title, fontsize=8, pad=14, fontweight="bold")
-        _truth(truth, inputs, column, seed)
-        best = _best(inputs, column, models, seed)
+        _truth(truth, results, column, seed)
+        best = _best(results, column, models, seed)
         for r, model in enumerate(models, start=1):
-            _model(_panel(figure, left, c, r, size), inputs, column, model, seed, best)
-    for r, label in enumerate(["truth", *[look_of(m, i).label for i, m in enumerate(models)]]):
+            _model(_panel(figure, left, c, r, size), results, column, model, seed, best)
+    for r, label in enumerate(["truth", *map(label_of, models)]):
         y = 1 - (TOP + CELL[1] * (r + 0.58)) / size[1]
         figure.text((left - LEFT + 0.3) / size[0], y, label, rotation=90, ha="center", va="center", fontsize=7.5)
     _colour_bar(figure, size, foot.height)
@@ -116,8 +119,8 @@ def _log_density(axes: Axes, axis: Array, log_p: Array) -> None:
     )  # fmt: skip
 
 
-def _truth(axes: Axes, inputs: Inputs, column: Column, seed: int) -> None:
-    grids = [inputs.grids.get((column.entry.name, model, seed)) for model in column.model_of.values()]
+def _truth(axes: Axes, results: Results, column: Column, seed: int) -> None:
+    grids = [results.grids.get((column.entry.name, model, seed)) for model in column.model_of.values()]
     known = [grid for grid in grids if grid is not None]
     clusters = next((grid for grid in known if "cluster_points" in grid), None) if column.mixture else None
     if clusters is not None:
@@ -125,8 +128,8 @@ def _truth(axes: Axes, inputs: Inputs, column: Column, seed: int) -> None:
     elif grid := next((grid for grid in known if "true_log_density" in grid), None):
         _log_density(axes, grid["axis"], grid["true_log_density"])
         _number(axes, f"{grid.facts['true_log_likelihood']:.2f}", 0.5, "center", False)
-    elif rows := inputs.splits.get((column.entry.name, seed)):
-        axes.scatter(rows["test"][:, 0], rows["test"][:, 1], s=0.3, color=INK, linewidths=0)
+    elif rows := results.splits.get((column.entry.name, seed)):
+        axes.scatter(rows.test[:, 0], rows.test[:, 1], s=0.3, color=INK, linewidths=0)
         axes.set(xlim=(-8, 8), ylim=(-8, 8), aspect="equal")
         _number(axes, "test points", 0.5, "center", False)
     else:
@@ -142,20 +145,20 @@ def _clusters(axes: Axes, grid: Grid) -> None:
     _number(axes, f"{len(set(labels.tolist()))} clusters", 0.5, "center", False)
 
 
-def _best(inputs: Inputs, column: Column, models: list[str], seed: int) -> dict[str, float]:
+def _best(results: Results, column: Column, models: list[str], seed: int) -> dict[str, float]:
     """The best trusted value of each metric in a column."""
     found = {}
     for metric, better in (("log_likelihood", max), ("fisher_divergence", min)):
         names = [column.model_of[m] for m in models if m in column.model_of]
-        values = [inputs.one((column.entry.name, name, seed), metric) for name in names]
-        good = [value for value, trusted in values if trusted and math.isfinite(value)]
+        runs = [results.run((column.entry.name, name, seed), metric) for name in names]
+        good = [run.value for run in runs if run.trusted and math.isfinite(run.value)]
         found[metric] = better(good) if good else math.nan
     return found
 
 
-def _model(axes: Axes, inputs: Inputs, column: Column, row: str, seed: int, best: dict[str, float]) -> None:
+def _model(axes: Axes, results: Results, column: Column, row: str, seed: int, best: dict[str, float]) -> None:
     name = column.model_of.get(row)
-    grid = inputs.grids.get((column.entry.name, name, seed)) if name else None
+    grid = results.grids.get((column.entry.name, name, seed)) if name else None
     if name is None or grid is None:
         nothing(axes, "not run" if name is None else "no result")
         return
@@ -166,8 +169,9 @@ def _model(axes: Axes, inputs: Inputs, column: Column, row: str, seed: int, best
         ("log_likelihood", _fixed, 0.0, "left"),
         ("fisher_divergence", _short, 1.0, "right"),
     ):
-        value, trusted = inputs.one((column.entry.name, name, seed), metric)
-        _number(axes, text(value) + ("" if trusted else "?"), x, side, trusted and value == best[metric])
+        run = results.run((column.entry.name, name, seed), metric)
+        shown = text(run.value) + ("" if run.trusted else "?")
+        _number(axes, shown, x, side, run.trusted and run.value == best[metric])
     if grid.facts.get("status", OK) != OK:
         axes.text(
             0.5, 0.04, str(grid.facts["status"]), transform=axes.transAxes, ha="center", va="bottom",

@@ -6,32 +6,34 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dkef.report.figures.look import FAINT, FIGURE_1, OTHERS, look_of
+from dkef.report.figures.look import FAINT, OTHERS
 from dkef.report.figures.panels import Footnotes, heading, nothing
 from dkef.report.figures.scale import window
-from dkef.results.inputs import DatasetEntry, Inputs
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import Results
+from dkef.results.names import FIGURE_1, label_of
 
 LOSS, ITERATION = "validation_loss", "iteration"
 PREFERRED = ("dkef_g15", "dkef", "dkef_fixed_q0", "dkef_g50", "kef_g")
 
 
-def draw_synthetic(inputs: Inputs) -> Figure:
+def draw_synthetic(results: Results) -> Figure:
     """Figure 4."""
-    entries = inputs.request.ordered(synthetic=True)
-    return _draw(inputs, [entry for entry in entries if not set(entry.models) <= set(FIGURE_1)])
+    entries = results.info.ordered(synthetic=True)
+    return _draw(results, [entry for entry in entries if not set(entry.models) <= set(FIGURE_1)])
 
 
-def draw_benchmark(inputs: Inputs) -> Figure:
+def draw_benchmark(results: Results) -> Figure:
     """Figure 5."""
-    return _draw(inputs, inputs.request.ordered(synthetic=False))
+    return _draw(results, results.info.ordered(synthetic=False))
 
 
-def _draw(inputs: Inputs, entries: list[DatasetEntry]) -> Figure:
+def _draw(results: Results, entries: list[DatasetEntry]) -> Figure:
     count = max(len(entries), 1)
     columns = count if count <= 3 else 3 if count in (5, 6, 9) else 4
     rows = -(-count // columns)
     width = max(2.5 * columns, 5.0)
-    foot = Footnotes.of(inputs, width, "One line a seed, first phase of training; dots: the iteration that was kept.")
+    foot = Footnotes.of(results, width, "One line a seed, first phase of training; dots: the iteration that was kept.")
     height = 2.15 * rows + foot.height + 0.35
     figure = Figure(figsize=(width, height))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -41,7 +43,7 @@ def _draw(inputs: Inputs, entries: list[DatasetEntry]) -> Figure:
         nothing(panels[0], "no such set in this experiment")
     for axes, entry in zip(panels, entries, strict=False):
         heading(axes, entry)
-        _panel(axes, inputs, entry)
+        _panel(axes, results, entry)
     for i, axes in enumerate(panels[: len(entries)]):
         if not axes.lines:
             continue
@@ -50,26 +52,22 @@ def _draw(inputs: Inputs, entries: list[DatasetEntry]) -> Figure:
         if i + columns >= len(entries):
             axes.set_xlabel("iteration")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    figure.subplots_adjust(
-        left=0.62 / width, right=0.985, wspace=0.3, hspace=0.42,
-        top=1 - 0.42 / height, bottom=(foot.height + 0.45) / height,
-    )  # fmt: skip
-    foot.draw(figure)
+    foot.finish(figure, left=0.62, top=0.42, bottom=0.45, right=0.985, wspace=0.3, hspace=0.42)
     return figure
 
 
-def model_shown(inputs: Inputs, entry: DatasetEntry) -> str | None:
+def model_shown(results: Results, entry: DatasetEntry) -> str | None:
     """The model whose traces a panel shows: DKEF-G-15 or DKEF where they were run, else the first with a trace."""
-    traced = [model for (dataset, model, _), table in inputs.traces.items() if dataset == entry.name and LOSS in table]
+    traced = [model for (dataset, model, _), table in results.traces.items() if dataset == entry.name and LOSS in table]
     return next((model for model in PREFERRED if model in traced), traced[0] if traced else None)
 
 
-def _panel(axes: Axes, inputs: Inputs, entry: DatasetEntry) -> None:
-    model = model_shown(inputs, entry)
+def _panel(axes: Axes, results: Results, entry: DatasetEntry) -> None:
+    model = model_shown(results, entry)
     if model is None:
         nothing(axes, "no trace of a\nkernel exponential family")
         return
-    tables = [(seed, inputs.traces.get((entry.name, model, seed))) for seed in entry.seeds]
+    tables = [(seed, results.traces.get((entry.name, model, seed))) for seed in entry.seeds]
     lines = [(seed, _looked_at(table)) for seed, table in tables if table is not None and LOSS in table]
     lines = [(seed, line) for seed, line in lines if not line.empty]
     if not lines:
@@ -87,7 +85,7 @@ def _panel(axes: Axes, inputs: Inputs, entry: DatasetEntry) -> None:
     shown = window(np.concatenate([ends, starts]), values, include=kept, reach=0.15)
     axes.set_ylim(shown.low, shown.high)
     axes.text(
-        0.97, 0.95, f"{look_of(model).label}, {len(lines)} run{'s' if len(lines) > 1 else ''}",
+        0.97, 0.95, f"{label_of(model)}, {len(lines)} run{'s' if len(lines) > 1 else ''}",
         transform=axes.transAxes, ha="right", va="top", fontsize=6, color=FAINT,
         bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
     )  # fmt: skip

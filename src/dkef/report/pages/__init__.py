@@ -1,0 +1,1 @@
+"""Pages of the report: what each shows, as values, and a template that turns them into HTML."""

@@ -1,0 +1,28 @@
+"""Values into HTML by the templates beside this module; every text is escaped, and a page loads nothing."""
+
+import json
+import math
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from dkef.report.pages import contents
+from dkef.report.pages.catalogue import PAGES, TEMPLATES
+from dkef.results.lookup import Results
+from dkef.results.names import label_of
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number as a reader wants it; nothing where there is none."""
+    return "" if value is None or not math.isfinite(value) else f"{value:.{digits}g}"
+
+
+ENVIRONMENT = Environment(
+    loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+ENVIRONMENT.filters |= {"number": number, "label": label_of, "json": json.dumps}
+
+
+def html_of(name: str, results: Results) -> str:
+    """The page of a name."""
+    values = getattr(contents, name)(results)
+    return ENVIRONMENT.get_template(f"{name}.html").render(title=PAGES[name].title, info=results.info, **values) + "\n"

@@ -1,0 +1,51 @@
+"""What a report knows of an experiment: its datasets, models and seeds, from a job's slice of the configuration."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dkef.config.typed import typed
+from dkef.results.names import ALIASES, dataset_order, paper_set
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """A dataset of the experiment."""
+
+    name: str
+    title: str
+    models: tuple[str, ...]
+    seeds: tuple[int, ...]
+    synthetic: bool = False
+    subset_of: str | None = None
+    reference: str | None = None  # the model with which fssd_p_value compares the others
+
+    def run_of(self, models: Sequence[str]) -> list[str]:
+        """Those of the models that were run on this dataset, by the names that the experiment uses."""
+        own = {ALIASES.get(name, name): name for name in self.models}
+        return [own[name] for name in models if name in own]
+
+
+@dataclass(frozen=True)
+class ExperimentInfo:
+    """The experiment that a figure, a page or a claim is about."""
+
+    experiment: str
+    title: str
+    datasets: tuple[DatasetEntry, ...]
+    reduced: str | None = None  # how this run is smaller than the paper's; printed in the figure
+
+    @classmethod
+    def parse(cls, text: str) -> "ExperimentInfo":
+        """From a job's JSON slice."""
+        return typed(cls, json.loads(text), lambda key: "--config")
+
+    def ordered(self, synthetic: bool | None = None) -> list[DatasetEntry]:
+        """Datasets in the paper's order; only the synthetic or only the other ones where asked."""
+        by_name = {entry.name: entry for entry in self.datasets}
+        entries = [by_name[name] for name in dataset_order(list(by_name))]
+        return [entry for entry in entries if synthetic is None or entry.synthetic == synthetic]
+
+    def of_paper(self, *names: str) -> list[DatasetEntry]:
+        """Datasets that are, or are parts of, the paper's sets of these names."""
+        return [entry for entry in self.ordered() if paper_set(entry.name) in names]

@@ -1,0 +1,32 @@
+# Each checkable statement of the paper against the tables.
+from dkef.results.tables import BEHIND_CLAIMS
+
+
+def claim_options(wildcards, input):
+    return table_options(BEHIND_CLAIMS, input)
+
+
+rule claims:
+    input:
+        unpack(later(files_of, BEHIND_CLAIMS)),
+    output:
+        result("claims.csv"),
+    log:
+        result("claims.log"),
+    benchmark:
+        result("claims.benchmark.jsonl")
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=growing(1000),
+        runtime="10m",
+    params:
+        config=later(plan.experiment_slice),
+        code=code_of("dkef.stages.claims"),
+        tables=claim_options,
+    message:
+        "judge the paper's claims"
+    shell:
+        "python -m dkef claims --config {params.config:q} {params.tables}"
+        " --out {output} > {log} 2>&1"

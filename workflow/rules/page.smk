@@ -1,0 +1,46 @@
+# Pages of tables. dkef.report.pages.catalogue says which tables a page shows.
+from dkef.report.pages.catalogue import PAGES, templates_digest
+
+
+def page_inputs(wildcards):
+    return files_of(PAGES[wildcards.page].tables)
+
+
+def page_options(wildcards, input):
+    return table_options(PAGES[wildcards.page].tables, input)
+
+
+def page_caption(wildcards):
+    return PAGES[wildcards.page].caption
+
+
+rule page:
+    input:
+        unpack(page_inputs),
+    output:
+        report(
+            result("pages/{page}.html"),
+            caption="../report/caption.rst",
+            category="Tables",
+        ),
+    log:
+        result("pages/{page}.log"),
+    benchmark:
+        result("pages/{page}.benchmark.jsonl")
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=growing(1000),
+        runtime="10m",
+    params:
+        config=later(plan.experiment_slice),
+        code=code_of("dkef.stages.page"),
+        templates=later(templates_digest),
+        tables=page_options,
+        caption=page_caption,
+    message:
+        "page {wildcards.page} of the report"
+    shell:
+        "python -m dkef page --config {params.config:q} --page {wildcards.page}"
+        " {params.tables} --out {output} > {log} 2>&1"

@@ -238,11 +238,17 @@ def test_compiling_changes_rounding_only():
     np.testing.assert_allclose(compiled, plain, rtol=0, atol=1e-3)
 
 
-def test_short_epochs_are_not_compiled_unless_asked():
-    assert not MADE.compiles(rows=4999)
-    assert MADE.compiles(rows=5000)
+def test_only_long_runs_are_compiled_unless_asked():
+    # three times the patience: 600 minibatches whatever the rows, or 600 epochs of rows / 50 minibatches
+    assert dataclasses.replace(MADE, max_iterations=None).expected_steps(rows=10**6) == 600
+    epochs = dataclasses.replace(MADE, max_iterations=None, patience_unit="epochs")
+    assert epochs.expected_steps(rows=500) == 6000
+    assert not epochs.compiles(rows=583)
+    assert epochs.compiles(rows=584)
+    assert not dataclasses.replace(epochs, max_iterations=6999).compiles(rows=10**6)
+    assert not MADE.compiles(rows=10**6)
     assert dataclasses.replace(MADE, jit_compile=True).compiles(rows=1)
-    assert not dataclasses.replace(MADE, jit_compile=False).compiles(rows=10**6)
+    assert not dataclasses.replace(epochs, jit_compile=False).compiles(rows=10**6)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from dkef.config.jobs import Job, Wanted, pending_jobs
 from dkef.config.plan import Plan
-from dkef.results.cost import CostModel, Rate, family, memory_requests, read_rates, read_sizes
+from dkef.results.cost import CostModel, Estimate, Rate, family, memory_requests, read_rates, read_sizes
 from dkef.results.schedule import Schedule
 
 ROOT = Path(__file__).parents[1]
@@ -32,12 +32,16 @@ DKEF_ON_RING = 2.5 + 97.5 * 2 / 11
 CHUNK = 5 * 3  # normaliser=fast has chunks of 5e6 samples: 2 for Z, 1 each for the variance and the bound
 
 
+def plan_of(text: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    (folder / "experiment").mkdir()
+    (folder / "experiment" / f"{name}.yaml").write_text(text)
+    monkeypatch.setenv("DKEF_CONFIG_PATH", str(folder))
+    return Plan(name)
+
+
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
-    (tmp_path / "experiment").mkdir()
-    (tmp_path / "experiment" / "two_models.yaml").write_text(EXPERIMENT)
-    monkeypatch.setenv("DKEF_CONFIG_PATH", str(tmp_path))
-    return Plan("two_models")
+    return plan_of(EXPERIMENT, "two_models", tmp_path, monkeypatch)
 
 
 def schedule(plan: Plan, root: Path) -> Schedule:
@@ -73,19 +77,21 @@ def test_estimates_say_how_they_are_known(plan: Plan, tmp_path: Path) -> None:
     assert stages["compare"].hours == "?0.00"
 
 
-def test_likelihood_training_grows_with_rows_and_ends_at_its_time_budget(plan: Plan) -> None:
-    rates = [Rate("train", "redwine", "gaussian", 0, 1.0), Rate("train", "redwine", "dkef_g15", 0, 1e9)]
-    costs = CostModel(plan, rates, SIZES)
-    gaussian = costs.estimate(Job("train", Path("x"), "ring", "gaussian"))
-    assert gaussian.seconds == pytest.approx(1.0)  # all of it is start-up
+@pytest.mark.parametrize(("unit", "growth"), [("epochs", 10_000 / 1599 * 2 / 11), ("minibatches", 2 / 11)])
+def test_training_grows_with_the_rows_where_it_is_counted_in_epochs(
+    unit: str, growth: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = EXPERIMENT.replace("dkef_g15", "made").replace("normaliser=fast", f"fidelity.baseline_patience_unit={unit}")
+    flows = plan_of(text, f"flow_{unit}", tmp_path, monkeypatch)
+    rates = [Rate("train", "redwine", "gaussian", 0, 1.0), Rate("train", "redwine", "made", 0, 21.5)]
+    found = CostModel(flows, rates, SIZES).estimate(Job("train", Path("x"), "ring", "made"))
+    assert found == Estimate(pytest.approx(1.5 + 20 * growth), "scaled")
+
+
+def test_training_ends_at_its_time_budget(plan: Plan) -> None:
+    costs = CostModel(plan, [Rate("train", "ring", "dkef_g15", 0, 1e9)], SIZES)
     hours = plan.spec("ring", "dkef_g15").time_budget_hours
     assert costs.estimate(Job("train", Path("x"), "ring", "dkef_g15")).seconds == 3600 * hours
-    rates[1] = Rate("train", "redwine", "gaussian", 0, 3.5)
-    # the mean of 1 and 1.5 + 2 x (10,000 / 1599) x (2 / 11)
-    expected = 1.25 + 10_000 / 1599 * 2 / 11
-    assert CostModel(plan, rates, SIZES).estimate(Job("train", Path("x"), "ring", "gaussian")).seconds == pytest.approx(
-        expected
-    )
 
 
 def test_the_nearest_dataset_serves_for_one_that_was_never_run(plan: Plan) -> None:

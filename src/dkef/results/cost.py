@@ -17,10 +17,10 @@ from dkef.core.tables import read_table
 
 COLUMNS = ("stage", "dataset", "model", "samples", "cpu_seconds", "source")
 SIZES = ("dataset", "rows", "dimension")
-# Powers of rows and dimension. An iteration of score matching works on a fixed number of rows; epochs of likelihood
-# training on all. Sampling log Z hardly depends on either, and comparisons look at a limited number of rows.
-POWERS = {"preprocess": (1, 1), "evaluate": (1, 1), "normalise_target": (0, 1), "proposals": (0, 1)}
-TRAIN_POWERS = {True: (1, 1), False: (0, 1)}  # by whether the model knows its own log Z
+# Powers of rows and dimension. Training takes minibatches of a fixed size; their number grows with the rows only where
+# it is counted in epochs. Sampling log Z hardly depends on either, and comparisons look at a limited number of rows.
+POWERS = {"preprocess": (1, 1), "train": (0, 1), "evaluate": (1, 1), "normalise_target": (0, 1), "proposals": (0, 1)}
+IN_EPOCHS = (1, 1)
 NOISE = 0.5  # seconds by which start-up differs from job to job; they do not grow
 
 
@@ -110,8 +110,8 @@ class CostModel:
         if job.samples and rate.samples:
             return rate.cpu_seconds * job.samples / rate.samples
         powers = POWERS.get(job.stage, (0, 0))
-        if job.stage == "train":
-            powers = TRAIN_POWERS[self.plan.normalised(job.dataset, job.model)]
+        if job.stage == "train" and getattr(self.plan.spec(job.dataset, job.model), "patience_unit", "") == "epochs":
+            powers = IN_EPOCHS
         mine, theirs = self._size(job.dataset), self.sizes.get(rate.dataset)
         if mine is None or theirs is None:
             return rate.cpu_seconds

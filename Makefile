@@ -7,7 +7,7 @@ RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
 SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --workflow-profile workflow/profiles/default
 
 .DEFAULT_GOAL := help
-.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak lint plan reproduce tables bench lock clean
+.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak lint plan reproduce run publish figures tables bench lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -59,6 +59,19 @@ plan: $(READY)  ## jobs that are left of EXPERIMENT=paper, core-hours by stage a
 
 reproduce: $(READY)  ## the full paper; days on a workstation, hours on a cluster
 	$(SNAKEMAKE) --config experiment=paper
+
+run: EXPERIMENT ?= paper
+run: $(READY)  ## cells of EXPERIMENT=name that its bundle does not have yet; TARGET=path for one file
+	$(SNAKEMAKE) --config experiment=$(EXPERIMENT) -- $(or $(TARGET),$(shell $(RUN) python -m dkef missing --experiment $(EXPERIMENT)))
+
+publish: EXPERIMENT ?= reproduction
+publish: ROOT ?= .
+publish: $(READY)  ## finished cells of EXPERIMENT=name into results/published, where git keeps them
+	$(RUN) python -m dkef publish --experiment $(EXPERIMENT) --root $(ROOT)
+
+figures: EXPERIMENT ?= reproduction
+figures: $(READY)  ## figures, tables, claims and report of EXPERIMENT=name from its bundle, without training
+	$(RUN) python -m dkef figures --experiment $(EXPERIMENT)
 
 tables: $(READY)  ## fill the tables in documents from results/published
 	$(RUN) python -m dkef.stages.tables --documents $(shell git grep -l "<!-- table" -- "*.md")

@@ -21,6 +21,13 @@ def gather_metrics(paths: Sequence[Path]) -> pd.DataFrame:
     return _gather(paths, METRICS_TABLE, {**CELL, "metric": ranks.__getitem__})
 
 
+def order_metrics(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of metrics in the order of `gather_metrics`."""
+    ranks = {metric: rank for rank, metric in enumerate(METRICS)}
+    keys = rows.assign(seed=rows["seed"].astype(int), metric=rows["metric"].map(ranks))
+    return rows.loc[keys.sort_values(["dataset", "model", "seed", "metric"]).index]
+
+
 def gather_sensitivity(paths: Sequence[Path]) -> pd.DataFrame:
     """All sensitivity tables; KSD has no locations."""
     setting: Order = {"statistic": str, "bandwidth_factor": float, "locations": lambda text: int(text or 0)}

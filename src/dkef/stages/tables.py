@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from dkef.core.errors import DkefError, run_stage
+from dkef.core.errors import DkefError
 from dkef.core.files import write_text
 from dkef.report.documents import fill
 
@@ -21,7 +21,3 @@ def main() -> None:
         if args.check:
             raise DkefError(f"{path}: a table differs from its file; run `make tables`")
         write_text(path, filled)
-
-
-if __name__ == "__main__":
-    run_stage(main)

@@ -1,0 +1,168 @@
+"""Bundles: the finished cells of an experiment in a few small files, to be kept in the repository and merged.
+
+    metrics.csv     every metric of every finished cell
+    cells.csv       what produced each cell: configuration, code, processor, libraries, seconds
+    traces.csv.gz   validation losses by iteration
+    facts.json      what the grid stage found, for every planar cell
+    grids/          the arrays of one seed for each panel, in float16
+
+A bundle alone is enough for every figure, table and claim. Bundles of several machines merge cell by cell.
+"""
+
+import gzip
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dkef.core.errors import DkefError, one_line
+from dkef.core.files import read_json, whole_file, write_json
+from dkef.core.hdf5 import write_hdf5
+from dkef.core.tables import read_table, write_table
+from dkef.results.gather import order_metrics
+from dkef.results.read import Grid, Key, read_grid
+from dkef.results.tables import METRICS
+
+CELLS = (
+    "dataset", "model", "seed", "config_digest", "code_version", "code_date", "processor", "libraries",
+    "status", "stopped", "train_seconds", "normalise_seconds",
+)  # fmt: skip
+SECONDS = ("train_seconds", "normalise_seconds")
+TRACE = ("iteration", "validation_loss")
+FOREIGN = "give the folder of a bundle that `make publish` wrote"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The contents of a bundle."""
+
+    experiment: str
+    cells: pd.DataFrame  # columns CELLS, one row a cell
+    metrics: pd.DataFrame  # texts, as in metrics.csv
+    traces: Mapping[Key, pd.DataFrame]
+    facts: Mapping[Key, Mapping[str, Any]]
+    grids: Mapping[Key, Grid]  # arrays of some of the cells in `facts`
+
+    @property
+    def keys(self) -> list[Key]:
+        return keys_of(self.cells)
+
+    def part(self, keys: set[Key]) -> "Bundle":
+        """The bundle of some of its cells."""
+        return Bundle(
+            self.experiment,
+            self.cells[[key in keys for key in self.keys]],
+            self.metrics[[key in keys for key in keys_of(self.metrics)]],
+            {key: trace for key, trace in self.traces.items() if key in keys},
+            {key: facts for key, facts in self.facts.items() if key in keys},
+            {key: grid for key, grid in self.grids.items() if key in keys},
+        )
+
+
+def keys_of(frame: pd.DataFrame) -> list[Key]:
+    """The cell of each row."""
+    return [(d, m, int(s)) for d, m, s in zip(frame["dataset"], frame["model"], frame["seed"], strict=True)]
+
+
+def write_bundle(folder: Path, bundle: Bundle) -> None:
+    """Write a bundle; files of single panels first, so that a reader never misses one that the tables name."""
+    for (dataset, model, _), grid in sorted(bundle.grids.items()):
+        path = folder / "grids" / dataset / f"{model}.h5"
+        if not path.is_file() or read_grid(path)[1].facts != grid.facts:
+            short = {name: _short(array) for name, array in grid.arrays.items()}
+            write_hdf5(path, short, grid.facts, compression="gzip", shuffle=True)
+    write_json(folder / "facts.json", {"/".join(map(str, key)): dict(f) for key, f in sorted(bundle.facts.items())})
+    _write_traces(folder / "traces.csv.gz", bundle.traces)
+    write_table(folder / "cells.csv", CELLS, bundle.cells.to_dict("records"))
+    write_table(folder / "metrics.csv", METRICS.columns, order_metrics(bundle.metrics).to_dict("records"))
+    write_json(folder / "bundle.json", {"experiment": bundle.experiment, "cells": len(bundle.cells)})
+
+
+def _short(array: Any) -> Any:
+    """float16 where that holds the values: pictures clip log densities at -9, and far below stays far below."""
+    if array.dtype.kind != "f":
+        return array
+    return np.clip(array, -6e4, 6e4).astype(np.float16)
+
+
+def _write_traces(path: Path, traces: Mapping[Key, pd.DataFrame]) -> None:
+    text = io.StringIO()
+    text.write("dataset,model,seed,iteration,validation_loss\n")
+    for (dataset, model, seed), trace in sorted(traces.items()):
+        for iteration, loss in trace[list(TRACE)].dropna().to_numpy():
+            text.write(f"{dataset},{model},{seed},{int(iteration)},{loss:.6g}\n")
+    with whole_file(path) as scratch:
+        # No time in the header: equal traces are equal bytes.
+        scratch.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+
+
+def read_bundle(folder: Path) -> Bundle:
+    """Read what `write_bundle` wrote; a sentence for a folder that is not one, or not whole."""
+    if not (folder / "bundle.json").is_file():
+        raise DkefError(f"{folder} is not a bundle (it has no bundle.json); {FOREIGN}")
+    about = read_json(folder / "bundle.json")
+    cells = read_table(folder / "cells.csv", CELLS, SECONDS)
+    cells = cells.assign(seed=[int(seed) for seed in cells["seed"]])
+    metrics = read_table(folder / "metrics.csv", METRICS.columns)
+    if len(cells) != about.get("cells") or set(keys_of(metrics)) != set(keys_of(cells)):
+        raise DkefError(f"{folder}: cells.csv and metrics.csv are of different cells; take the bundle from git again")
+    facts = {_key(name, folder): found for name, found in read_json(folder / "facts.json").items()}
+    grids = dict(read_grid(path) for path in sorted((folder / "grids").glob("*/*.h5")))
+    return Bundle(str(about["experiment"]), cells, metrics, _read_traces(folder / "traces.csv.gz"), facts, grids)
+
+
+def _key(name: str, folder: Path) -> Key:
+    try:
+        dataset, model, seed = name.split("/")
+        return dataset, model, int(seed)
+    except ValueError:
+        raise DkefError(f"{folder}/facts.json has the key {one_line(name)}, which is no cell; {FOREIGN}") from None
+
+
+def _read_traces(path: Path) -> dict[Key, pd.DataFrame]:
+    try:
+        table = pd.read_csv(path, compression="gzip")
+        return {
+            (str(d), str(m), int(s)): rows[list(TRACE)].reset_index(drop=True)
+            for (d, m, s), rows in table.groupby(["dataset", "model", "seed"], sort=False)
+        }
+    except (OSError, EOFError, ValueError, KeyError) as error:
+        raise DkefError(f"{path} cannot be read ({one_line(error)}); take the bundle from git again") from None
+
+
+def merge(bundles: Sequence[Bundle]) -> Bundle:
+    """All cells of some bundles of one experiment; of a cell in several, that of the latest code.
+
+    The configuration of such a cell must be the same everywhere.
+    """
+    experiments = {bundle.experiment for bundle in bundles}
+    if len(experiments) != 1:
+        raise DkefError(f"bundles of different experiments cannot be merged: {', '.join(sorted(experiments))}")
+    chosen: dict[Key, tuple[str, int]] = {}
+    digests: dict[Key, tuple[str, str]] = {}
+    for number, bundle in enumerate(bundles):
+        for key, row in zip(bundle.keys, bundle.cells.to_dict("records"), strict=True):
+            digest, version = str(row["config_digest"]), str(row["code_version"])
+            known = digests.setdefault(key, (digest, version))
+            if known[0] != digest:
+                raise DkefError(
+                    f"{'/'.join(map(str, key))} was run with configuration {known[0]} (code {known[1]}) and "
+                    f"with {digest} (code {version}); publish only one of them"
+                )
+            chosen[key] = max(chosen.get(key, ("", 0)), (str(row["code_date"]), number))
+    parts = [
+        bundle.part({key for key, (_, winner) in chosen.items() if winner == number})
+        for number, bundle in enumerate(bundles)
+    ]
+    return Bundle(
+        experiments.pop(),
+        pd.concat([part.cells for part in parts]).sort_values(["dataset", "model", "seed"]).reset_index(drop=True),
+        pd.concat([part.metrics for part in parts]).reset_index(drop=True),
+        {key: trace for part in parts for key, trace in part.traces.items()},
+        {key: facts for part in parts for key, facts in part.facts.items()},
+        {key: grid for part in parts for key, grid in part.grids.items()},
+    )

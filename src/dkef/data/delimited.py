@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
@@ -59,13 +59,13 @@ def first_line(path: Path, separator: str) -> list[str]:
         with open_raw(path) as stream:
             line = stream.readline().decode("utf-8-sig")
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        _broken(path, error)
+        raise _broken(path, error) from None
     if separator == "whitespace":
         return line.split()
     try:
         return [field.strip() for field in next(csv.reader([line.strip()], delimiter=separator))]
     except (csv.Error, StopIteration) as error:
-        _broken(path, error)
+        raise _broken(path, error) from None
 
 
 def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout: Layout) -> Iterator[Array]:
@@ -85,7 +85,7 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
                         f"{layout.fields}; check dataset.source.separator and the file"
                     )
                 if not set(fields) <= set(frame.columns):
-                    _too_short(path)
+                    raise _too_short(path)
                 chunk = frame[list(fields)].to_numpy()
                 _require_finite(path, chunk, names, done)
                 done += len(chunk)
@@ -95,16 +95,14 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
     except pd.errors.ParserError as error:
         raise DkefError(f"{path}: {one_line(error).rstrip('.')}; every row must have as many fields") from None
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        _broken(path, error)
+        raise _broken(path, error) from None
     except ValueError as error:
-        if "Usecols do not match" in str(error):
-            _too_short(path)
-        _explain_text(path, names, fields, layout, error)
+        raise _not_numbers(path, names, fields, layout, error) from None
 
 
-def _too_short(path: Path) -> NoReturn:
+def _too_short(path: Path) -> DkefError:
     """pandas counts the fields by the first row, and tells of missing ones in two ways."""
-    raise DkefError(f"{path}: the first data row is too short; every row must have as many fields") from None
+    return DkefError(f"{path}: the first data row is too short; every row must have as many fields")
 
 
 def _pandas_options(fields: Sequence[int], layout: Layout) -> dict[str, Any]:
@@ -158,15 +156,17 @@ def _require_finite(path: Path, chunk: Array, names: Sequence[str], done: int) -
         )
 
 
-def _broken(path: Path, error: Exception) -> NoReturn:
+def _broken(path: Path, error: Exception) -> DkefError:
     cause = "is cut off" if isinstance(error, EOFError) else "is damaged"
-    raise DkefError(f"{path} {cause} ({one_line(error)}); delete it and fetch it again") from None
+    return DkefError(f"{path} {cause} ({one_line(error)}); delete it and fetch it again")
 
 
-def _explain_text(
+def _not_numbers(
     path: Path, names: Sequence[str], fields: Sequence[int], layout: Layout, error: ValueError
-) -> NoReturn:
+) -> DkefError:
     """Find the first field that is not a number, by a slow second reading."""
+    if "Usecols do not match" in str(error):
+        return _too_short(path)
     with open_raw(path) as stream:
         lines = islice(io.TextIOWrapper(stream, encoding="utf-8", errors="replace"), layout.skip_lines, None)
         plain = layout.separator == "whitespace"
@@ -174,8 +174,8 @@ def _explain_text(
         try:
             found = _first_text(rows, names, fields)
         except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as problem:
-            _broken(path, problem)
-    raise DkefError(f"{path} cannot be read as numbers: {found or one_line(error)}") from None
+            return _broken(path, problem)
+    return DkefError(f"{path} cannot be read as numbers: {found or one_line(error)}")
 
 
 def _first_text(rows: Iterable[list[str]], names: Sequence[str], fields: Sequence[int]) -> str:

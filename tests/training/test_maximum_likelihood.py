@@ -243,9 +243,9 @@ def test_only_long_runs_are_compiled_unless_asked():
     assert dataclasses.replace(MADE, max_iterations=None).expected_steps(rows=10**6) == 600
     epochs = dataclasses.replace(MADE, max_iterations=None, patience_unit="epochs")
     assert epochs.expected_steps(rows=500) == 6000
-    assert not epochs.compiles(rows=583)
-    assert epochs.compiles(rows=584)
-    assert not dataclasses.replace(epochs, max_iterations=6999).compiles(rows=10**6)
+    assert not epochs.compiles(rows=999)
+    assert epochs.compiles(rows=1000)
+    assert not dataclasses.replace(epochs, max_iterations=11_999).compiles(rows=10**6)
     assert not MADE.compiles(rows=10**6)
     assert dataclasses.replace(MADE, jit_compile=True).compiles(rows=1)
     assert not dataclasses.replace(epochs, jit_compile=False).compiles(rows=10**6)

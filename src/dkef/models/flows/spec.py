@@ -8,9 +8,10 @@ from dkef.config.typed import Count, NotNegative, Positive, Whole, require, sect
 from dkef.core.arrays import Array
 from dkef.models.protocol import Fit, FitContext
 
-# At D = 11, XLA takes 0.9 s more to start MADE and saves 0.21 ms a step; 4.6 s and 0.64 ms for MAF; 6.7 s and 0.54 ms
-# for Real NVP. So it pays from 4,300, 7,100 and 12,400 steps on.
-COMPILE_FROM = 7000  # steps
+# XLA takes longer to start and saves time in every step. Measured on RedWine: 0.9 s against 0.21 ms for MADE, 4.6 s
+# and 0.64 ms for MAF, 5.1 s and 0.44 ms for MAF-MOG, 6.7 s and 0.54 ms for Real NVP; on Ring 7.7 s and 0.28 ms for MAF.
+# So it pays from 4,300, 7,200, 12,000, 12,000 and 27,000 steps on, of which this is the median.
+COMPILE_FROM = 12_000  # steps
 
 
 @section

@@ -53,7 +53,7 @@ def test_the_total_is_the_sum_by_hand(plan: Plan, tmp_path: Path) -> None:
     stages = found.by_stage()
     assert {stage: total.jobs for stage, total in stages.items()} == {
         "preprocess": 2, "train": 4, "evaluate": 4, "grid": 4, "normalise_merge": 2, "normalise_pilot": 2,
-        "normalise_chunk": 8, "compare": 4, "summarise": 1, "published": 1, "claims": 1, "page": 2, "render": 1,
+        "normalise_chunk": 8, "compare": 4, "summarise": 1, "reference_values": 1, "claims": 1, "page": 2, "render": 1,
         "report": 1,
     }  # fmt: skip
     assert stages["train"].seconds == pytest.approx(2 * 2 + 2 * DKEF_ON_RING)

@@ -74,7 +74,7 @@ figures: $(READY)  ## figures, tables, claims and report of EXPERIMENT=name from
 	$(RUN) python -m dkef figures --experiment $(EXPERIMENT)
 
 tables: $(READY)  ## fill the tables in documents from results/published
-	$(RUN) python -m dkef.stages.tables --documents $(shell git grep -l "<!-- table" -- "*.md")
+	$(RUN) python -m dkef tables --documents $(shell git grep -l "<!-- table" -- "*.md")
 
 bench: $(READY)  ## benchmarks into results/bench.json, as ratios within one run
 	$(RUN) python tests/bench/__main__.py

@@ -13,7 +13,7 @@ __all__ = ["__version__", "fit", "load_model"]
 
 # Lazy, so that `import dkef` stays light for stages that need none of these.
 HOMES = {"fit": "dkef.models.library", "load_model": "dkef.models.storage"}
-MODULES = {"stein": "dkef.metrics.stein", "normaliser": "dkef.normaliser"}
+MODULES = {"stein": "dkef.metrics.stein", "normaliser": "dkef.normaliser", "published": "dkef.results.published"}
 
 
 def __getattr__(name: str) -> Any:

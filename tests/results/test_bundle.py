@@ -1,0 +1,144 @@
+"""Bundles: what goes in comes out, machines merge, and damage is one sentence."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dkef.core.errors import DkefError
+from dkef.report.bundled import write_all
+from dkef.results.bundle import CELLS, Bundle, merge, read_bundle, write_bundle
+from dkef.results.publish import results_of
+from dkef.results.read import Grid
+from dkef.results.tables import METRICS
+from tests.made_up import benchmark_metrics, trace
+
+ROOT = Path(__file__).parents[2]
+
+
+def bundle(seeds: int = 3, code_date: str = "2026-01-01", digest: str = "c0", experiment: str = "mine") -> Bundle:
+    """RedWine with two models, every metric of which says which code it is of."""
+    metrics = benchmark_metrics(("redwine",), seeds)
+    metrics = metrics[metrics["model"].isin(["dkef", "maf"])].assign(code_version=code_date)
+    texts = metrics.assign(value=[repr(v) if v == v else "" for v in metrics["value"]], stderr="0.1").astype(str)
+    keys = sorted({(d, m, int(s)) for d, m, s in texts[["dataset", "model", "seed"]].to_numpy()})
+    cells = pd.DataFrame([
+        dict.fromkeys(CELLS, "x") | {
+            "dataset": d, "model": m, "seed": s, "config_digest": digest, "code_date": code_date,
+            "code_version": code_date, "train_seconds": 1.5, "normalise_seconds": None,
+        }
+        for d, m, s in keys
+    ])  # fmt: skip
+    rng = np.random.default_rng(0)
+    traces = {key: trace(-40.0, 30, rng) for key in keys if key[1] == "dkef"}
+    facts = {"dataset": "redwine", "model": "dkef", "seed": 0, "masses": {"first_mode": 0.5}}
+    arrays = {"axis": np.arange(3.0), "log_density": np.array([-1.0, -2.5, -1e9])}
+    grids = {("redwine", "dkef", 0): Grid(arrays, facts)}
+    return Bundle(experiment, cells, texts, traces, {("redwine", "dkef", 0): facts}, grids)
+
+
+def config(seeds: int = 3) -> str:
+    entry = {"name": "redwine", "title": "RedWine", "models": ["dkef", "maf"], "seeds": list(range(seeds)),
+             "synthetic": False, "subset_of": None, "reference": "dkef"}  # fmt: skip
+    return json.dumps({"experiment": "mine", "title": "Mine", "reduced": None, "datasets": [entry]})
+
+
+def test_a_bundle_reads_as_it_was_written(tmp_path):
+    wrote = bundle()
+    write_bundle(tmp_path, wrote)
+    read = read_bundle(tmp_path)
+    assert read.keys == wrote.keys
+    assert dict(read.facts) == dict(wrote.facts)
+    assert set(read.traces) == set(wrote.traces)
+    one = ("redwine", "dkef", 1)
+    np.testing.assert_allclose(read.traces[one]["validation_loss"], wrote.traces[one]["validation_loss"], rtol=1e-5)
+    # float16 has 11 bits, and what no figure shows is cut to its range.
+    np.testing.assert_allclose(read.grids["redwine", "dkef", 0]["log_density"], [-1.0, -2.5, -6e4], rtol=1e-3)
+    results = results_of(read, config())
+    values = benchmark_metrics(("redwine",), 3)
+    maf = values[(values["model"] == "maf") & (values["metric"] == "score_loss")]["value"]
+    assert [run.value for run in results.runs("redwine", "maf", "score_loss").values()] == list(maf)
+    assert results.median("redwine", "maf", "score_loss").value == np.median(maf)
+
+
+def test_equal_bundles_are_equal_bytes(tmp_path):
+    for name in ("a", "b"):
+        write_bundle(tmp_path / name, bundle())
+    files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
+    assert files
+    assert all((tmp_path / "a" / f).read_bytes() == (tmp_path / "b" / f).read_bytes() for f in files)
+
+
+def test_machines_merge_and_the_later_code_wins():
+    old, new = bundle(5, "2026-01-01"), bundle(3, "2026-02-01")
+    for order in ([old, new], [new, old]):
+        merged = merge(order)
+        assert len(merged.cells) == 2 * 5
+        versions = dict(zip(merged.keys, merged.cells["code_version"], strict=True))
+        assert versions["redwine", "dkef", 2] == "2026-02-01"
+        assert versions["redwine", "dkef", 4] == "2026-01-01"
+        of_metrics = merged.metrics.groupby(["dataset", "model", "seed"])["code_version"].unique()
+        assert list(of_metrics["redwine", "dkef", "2"]) == ["2026-02-01"]
+        assert len(merged.metrics) == len(old.metrics)
+
+
+def test_two_configurations_of_one_cell_are_an_error_that_names_both():
+    with pytest.raises(DkefError, match=r"redwine/dkef/0 was run with configuration c0 .* and with c1"):
+        merge([bundle(), bundle(digest="c1")])
+
+
+def test_other_experiments_do_not_merge():
+    with pytest.raises(DkefError, match="different experiments"):
+        merge([bundle(), bundle(experiment="other")])
+
+
+def _cut_a_cell(folder: Path) -> None:
+    """A metrics table of fewer cells, with a note of its own."""
+    shorter = bundle()
+    write_bundle(folder / "other", shorter.part(set(shorter.keys[:-1])))
+    for name in ("metrics.csv", "metrics.csv.sha256"):
+        (folder / "other" / name).replace(folder / name)
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda folder: (folder / "bundle.json").unlink(), "is not a bundle"),
+        (lambda folder: (folder / "metrics.csv").write_text("a,b\n1,2\n"), "metrics.csv"),
+        (lambda folder: (folder / "traces.csv.gz").write_bytes(b"\x1f\x8b cut"), "traces.csv.gz cannot be read"),
+        (_cut_a_cell, "of different cells"),
+    ],
+)
+def test_a_foreign_or_cut_bundle_is_one_sentence(tmp_path, damage, sentence):
+    write_bundle(tmp_path, bundle())
+    damage(tmp_path)
+    with pytest.raises(DkefError, match=sentence):
+        read_bundle(tmp_path)
+
+
+def test_figures_tables_and_report_come_from_a_bundle_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    write_bundle(tmp_path / "bundle", bundle())
+    results = results_of(read_bundle(tmp_path / "bundle"), config(seeds=15))
+    assert "6 of at most 30 runs are finished" in str(results.info.reduced)
+    written = list(write_all(results, ["real_data", "real_traces"], tmp_path / "tables", tmp_path / "figures"))
+    assert all(path.is_file() for path in written)
+    assert {path.name for path in written} >= {"claims.csv", "summary.csv", "real_data.png", "report.html"}
+    text = (tmp_path / "tables" / "report.html").read_text()
+    assert "runs are finished" in text
+    assert "data:image/png;base64" in text
+    rows = pd.read_csv(tmp_path / "tables" / "metrics.csv")
+    assert len(rows) == len(bundle().metrics)
+    assert list(rows.columns) == list(METRICS.columns)
+
+
+def test_published_results_load_as_a_frame():
+    import dkef
+
+    table = dkef.published.load("synthetic_quick")
+    assert list(table.columns) == list(METRICS.columns)
+    assert table["value"].dtype == float
+    with pytest.raises(DkefError, match="did you mean synthetic_quick"):
+        dkef.published.load("sythetic_quick")

@@ -19,7 +19,7 @@ def names(*modules):
 def test_a_model_s_own_module_stands_behind_its_training_and_another_model_s_does_not():
     behind = names("dkef.stages.train", "dkef.models.gaussian.spec")
     assert {"train.py", "spec.py", "protocol.py", "streams.py"} <= behind
-    assert not behind & {"made.py", "kernels.py", "conditional.py", "compare.py", "plan.py", "settings.py"}
+    assert not behind & {"made.py", "kernels.py", "conditional.py", "compare.py", "plan.py", "cell.py"}
 
 
 def test_imports_inside_functions_count():
@@ -28,7 +28,7 @@ def test_imports_inside_functions_count():
 
 def test_the_component_of_a_mixture_stands_behind_it():
     section = compose_cell(("model=mixture_maf",)).model
-    assert target_modules(section) == ["dkef.models.flows.spec", "dkef.models.mixture.spec"]
+    assert {"dkef.models.flows.spec", "dkef.models.mixture.spec"} <= set(target_modules(section))
 
 
 @pytest.mark.parametrize("stage", ["fetch", "preprocess", "compare", "summarise", "render", "claims"])

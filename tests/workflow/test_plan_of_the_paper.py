@@ -7,11 +7,11 @@ import sys
 from collections import Counter
 
 import pytest
+from dkef.stages.pages import PAGES
 
 from dkef.config.jobs import Wanted, pending_jobs
 from dkef.config.plan import Plan
 from dkef.report.figures.catalogue import find
-from dkef.stages.pages import PAGES
 from tests.workflow.project import ROOT, Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("paper")]

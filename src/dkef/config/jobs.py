@@ -28,6 +28,7 @@ class Wanted:
 
     figures: Mapping[str, Collection[str]]
     pages: Collection[str]
+    stages: Collection[str] = ()  # of tables that a figure has for itself
 
     def reads(self, *tables: str) -> bool:
         """Whether any figure reads one of these tables."""
@@ -94,8 +95,6 @@ def whole_jobs(plan: Plan, wanted: Wanted) -> Iterator[Job]:
         yield from (Job("page", results / "pages" / f"{page}.html") for page in wanted.pages)
     if wanted.reads("sensitivity", "agreement"):
         yield Job("agreement", results / "agreement.csv")
-    for figure in wanted.figures:
-        yield Job("render", figures / f"{figure}.png")
-    if wanted.reads("separated"):
-        yield Job("separated", results / "separated.csv")
+    yield from (Job(stage, results / f"{stage}.csv") for stage in wanted.stages)
+    yield from (Job("render", figures / f"{figure}.png") for figure in wanted.figures)
     yield Job("report", results / "report.html")

@@ -24,6 +24,7 @@ class Table:
     texts: tuple[str, ...] = ()  # columns that are not numbers
     reader: str = "table"  # one of dkef.results.read.READERS
     cells: str = "all"  # which cells have one: all, planar or unnormalised
+    stage: str = ""  # that makes it, where it belongs to one figure alone
 
     @property
     def numbers(self) -> tuple[str, ...]:

@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise ConfigError(f"--cores is {args.cores}; allowed is >= 1")
     plan = Plan(args.experiment, tuple(args.overrides))
     plan.check()
-    figures = {name: [table.name for table in find(name).tables] for name in plan.experiment.figures}
-    jobs = pending_jobs(plan, Wanted(figures, tuple(PAGES)), args.root)
+    tables = {name: find(name).tables for name in plan.experiment.figures}
+    names = {figure: [table.name for table in read] for figure, read in tables.items()}
+    stages = dict.fromkeys(table.stage for read in tables.values() for table in read if table.stage)
+    jobs = pending_jobs(plan, Wanted(names, tuple(PAGES), tuple(stages)), args.root)
     costs = CostModel(plan, read_rates(RATES), read_sizes(RATES))
     sys.stdout.write(Schedule.of(jobs, costs).table(plan.name, args.cores, memory_requests(Path("workflow/rules"))))

@@ -42,8 +42,11 @@ SEPARATED = Table(
         *("pi", "lambda", "inducing", "seed", "log_ratio", "log_ratio_apart"),
         *("printed", "corrected", "printed_limit", "corrected_limit", "truth"),
     ),
+    stage="separated",
 )  # fmt: skip
-SEPARATED_VERDICT = Table("separated_verdict", "results/{experiment}/separated.json", reader="record")
+SEPARATED_VERDICT = Table(
+    "separated_verdict", "results/{experiment}/separated.json", reader="record", stage="separated"
+)
 
 FIGURES: dict[str, Figure] = {
     "gaussian_scales": Figure(

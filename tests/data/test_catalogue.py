@@ -73,3 +73,10 @@ def test_a_bad_catalogue_row_is_one_sentence(tmp_path: Path, line: str, sentence
 def test_a_missing_catalogue_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(DkefError, match=r"sources\.csv does not exist; run from the project's root"):
         read_catalogue(tmp_path / "sources.csv")
+
+
+def test_the_digest_of_miniboone_says_where_it_comes_from() -> None:
+    entry = read_catalogue(ROOT / "data/sources.csv")["miniboone/MiniBooNE_PID.txt"]
+    assert entry.bytes == 91_174_877
+    assert entry.sha256 == "577ab8bcb612199a0386cef1725058295df9a18b778a003a6a4349bbd51abd48"
+    assert "Git LFS pointer" in entry.note

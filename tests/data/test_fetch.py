@@ -19,7 +19,7 @@ from dkef.core.errors import DkefError
 from dkef.core.files import file_digest, pid_space
 from dkef.data.catalogue import RawFile
 from dkef.data.download import Patience, Progress
-from dkef.data.fetch import fetch_file
+from dkef.data.fetch import fetch_file, misfit
 
 GOOD = b"a;b\n" + b"1;2\n" * 5000
 SHA = hashlib.sha256(GOOD).hexdigest()
@@ -267,3 +267,13 @@ def test_progress_tells_rate_and_time_left(caplog: pytest.LogCaptureFixture) -> 
     with caplog.at_level(logging.INFO, "dkef.test"):
         progress.add(500)
     assert "MB/s" in caplog.text
+
+
+def test_a_mismatch_is_explained_by_the_note_of_the_catalogue(tmp_path: Path) -> None:
+    note = "size and sha256 are those of a public Git LFS pointer"
+    for size, sha256 in ((5, None), (4, "0" * 64)):
+        entry = RawFile("folder/x.txt", (), size, sha256, "CC BY 4.0", "10.1/x", "https://example.org/page", note)
+        (tmp_path / "x.txt").write_text("abcd")
+        problem = misfit(tmp_path / "x.txt", entry, sha256)
+        assert problem is not None
+        assert problem.endswith(f"({note})")

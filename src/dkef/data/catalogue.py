@@ -31,6 +31,7 @@ class RawFile:
     licence: Annotated[str, _text(r"\S", "its name")]
     doi: Annotated[str, _text(r"^(10\.\d+/\S+)?$", "10.number/name, or nothing")]
     page: Annotated[str, _text(r"^https://\S+$", "an https address")]  # what a person visits to download it by hand
+    note: str = ""  # where size and digest come from, if not from the file's home; told where they do not fit
 
     @property
     def base_name(self) -> str:
@@ -38,6 +39,7 @@ class RawFile:
 
 
 COLUMNS = tuple(RawFile.__dataclass_fields__)
+REQUIRED = COLUMNS[:-1]  # a table may do without notes
 
 
 def read_catalogue(path: Path) -> dict[str, RawFile]:
@@ -57,8 +59,8 @@ def read_catalogue(path: Path) -> dict[str, RawFile]:
 
 
 def _entry(row: dict[str, str], where: str) -> RawFile:
-    if tuple(row) != COLUMNS or None in row.values():
-        raise DkefError(f"{where}: the columns must be {', '.join(COLUMNS)}")
+    if tuple(row) not in (COLUMNS, REQUIRED) or None in row.values():
+        raise DkefError(f"{where}: the columns must be {', '.join(REQUIRED)}, and note where there are any")
     size = int(row["bytes"]) if re.fullmatch("[0-9]{1,15}", row["bytes"]) else row["bytes"] or None
     values = row | {"urls": row["urls"].split(), "bytes": size, "sha256": row["sha256"] or None}
     try:

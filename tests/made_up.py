@@ -16,6 +16,7 @@ from dkef.results.lookup import Results
 from dkef.results.read import Grid
 from dkef.results.tables import SUMMARY
 
+OWN_REFERENCES = {("fssd_p_value", "dkef"), ("fssd_p_value_fixed_q0", "dkef_fixed_q0")}
 BASELINES = ("made", "made_mog", "maf", "maf_mog", "real_nvp")
 BENCHMARK_MODELS = ("gaussian", *BASELINES, "kef_g", "dkef_fixed_q0", "dkef")
 SYNTHETIC_MODELS = ("gaussian", *BASELINES, "kcef", "kef_g", "dkef_l50_1", "dkef_l50", "dkef_g50", "dkef_g15")
@@ -62,12 +63,13 @@ def benchmark_metrics(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int =
                     "score_loss": loss + 0.1 * d * rng.standard_t(3),
                     "fssd2": 0.004 * (0.2 if "dkef" in model else 1.0) * (1 + rng.exponential()) - 0.002,
                     "ksd2": 0.004 * (0.2 if "dkef" in model else 1.0) * (1 + rng.exponential()) - 0.002,
-                    "fssd_p_value": float(rng.beta(0.6, 2)),
+                    "fssd_p_value": (p_value := float(rng.beta(0.6, 2))),
+                    "fssd_p_value_fixed_q0": 1 - p_value,
                 }
                 if "kef" in model:
                     values["log_likelihood_bias_bound"] = 0.01 * np.exp(rng.normal()) * (40 if seed == 1 else 1)
                 for metric, value in values.items():
-                    undefined = metric == "fssd_p_value" and model == "dkef"
+                    undefined = (metric, model) in OWN_REFERENCES
                     rows.append({
                         "dataset": dataset, "model": model, "seed": seed, "metric": metric,
                         "value": np.nan if broken or undefined else value, "stderr": 0.1,
@@ -140,7 +142,7 @@ def made_up_kernel(axis: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def scales_inputs() -> Results:
-    """Figure 1 with two made-up fits."""
+    """Figure 1 with two made-up fits of three draws, of which seed 2 has the median mass on the sharp component."""
     truth = KNOWN["gaussian_scales"]
     grids = {}
     for model, width in (("kef_g", lambda p: 0.6), ("dkef", lambda p: 0.3 + 0.3 * (p + 1))):
@@ -148,16 +150,19 @@ def scales_inputs() -> Results:
         positions = KERNEL_POSITIONS[1][:, 0]
         arrays["kernel"] = np.stack([np.exp(-((arrays["axis"] - p) ** 2) / (2 * width(p) ** 2)) for p in positions])
         arrays |= {"kernel_axis": arrays["axis"], "kernel_positions": KERNEL_POSITIONS[1]}
-        grids["gaussian_scales", model, 0] = Grid(arrays, facts)
+        for seed in range(3):
+            grids["gaussian_scales", model, seed] = Grid(arrays, facts | {"true_sharp_mass": 0.3525})
     rows = [
-        {"dataset": "gaussian_scales", "model": model, "seed": 0, "metric": metric, "value": value, "stderr": 0.05,
+        {"dataset": "gaussian_scales", "model": model, "seed": seed, "metric": metric, "value": value, "stderr": 0.05,
          "status": "ok"}
-        for model, metric, value in (
-            ("kef_g", "log_likelihood", -1.52), ("kef_g", "fisher_divergence", 0.61),
-            ("dkef", "log_likelihood", -1.44), ("dkef", "fisher_divergence", 0.43),
+        for model, metric, values in (
+            ("kef_g", "log_likelihood", (-1.52, -1.51, -1.53)), ("dkef", "log_likelihood", (-1.44, -1.43, -1.45)),
+            ("kef_g", "kl_quadrature", (0.09, 0.08, 0.07)), ("dkef", "kl_quadrature", (0.01, 0.02, 0.03)),
+            ("kef_g", "sharp_mass", (0.452, 0.377, 0.41)), ("dkef", "sharp_mass", (0.36, 0.35, 0.351)),
         )
+        for seed, value in enumerate(values)
     ]  # fmt: skip
-    one = DatasetEntry("gaussian_scales", "Gaussian scales", ("kef_g", "dkef"), (0,), True)
+    one = DatasetEntry("gaussian_scales", "Gaussian scales", ("kef_g", "dkef"), (0, 1, 2), True)
     return Results(ExperimentInfo("made_up", "", (one,)), {"metrics": pd.DataFrame(rows), "grids": grids})
 
 

@@ -20,7 +20,7 @@ from dkef.data.catalogue import read_catalogue
 from dkef.data.download import UnavailableError
 from dkef.data.tables import Csv, Npy
 from dkef.metrics.agreement import agreement_rows
-from dkef.metrics.registry import read_normaliser
+from dkef.metrics.case import read_normaliser
 from dkef.models.storage import read_log_z
 from dkef.report.pages.html import html_of
 from dkef.results.experiment import ExperimentInfo

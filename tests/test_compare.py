@@ -99,11 +99,20 @@ def test_every_metric_has_one_row_with_the_value_of_its_definition(cell: Path) -
         "true_log_likelihood": (-0.5 * (x**2).sum(axis=1)).mean() - math.log(2 * math.pi),
     }
     expected["log_likelihood_raw"] = expected["log_likelihood"] + 2 * math.log(2)
+    rows = {
+        "log_likelihood": -0.5 * ((x - 0.3) ** 2).sum(axis=1) - math.log(2 * math.pi),
+        "score_loss": (-1 + 0.5 * (0.3 - x) ** 2).sum(axis=1),
+        "fisher_divergence": np.full(N, 0.09),
+    }
+    for metric, values in rows.items():
+        expected[f"{metric}_median"] = np.median(values)
+        expected[f"{metric}_largest_row"] = np.abs(values).max() / np.abs(values).sum()
     assert set(table.index) == set(expected)
     for metric, value in expected.items():
         assert table.value[metric] == pytest.approx(value, rel=1e-12), metric
     assert set(table.status) == {"ok"}
-    assert table.stderr.drop("fssd_p_value").notna().all()
+    without = ["fssd_p_value", *(metric for metric in expected if metric.endswith("_largest_row"))]
+    assert table.stderr.drop(without).notna().all()
     assert [*table.index] == [metric for metric in METRICS if metric in expected]
 
 

@@ -23,6 +23,7 @@ from dkef.metrics.grid import (
     outside_truth,
     points_of,
 )
+from dkef.metrics.integrals import read_integrals
 from dkef.models.gaussian.density import GaussianModel
 from dkef.results.read import read_grid
 from tests.models.kef_examples import example_component, example_parameters
@@ -155,7 +156,15 @@ def test_the_command_line_writes_a_grid_that_knows_its_cell(tmp_path: Path, ring
     })  # fmt: skip
     out = tmp_path / "grid.h5"
     command = [sys.executable, "-m", "dkef", "grid", "--config", config, "--model", str(model), "--data", str(data)]
-    subprocess.run([*command, "--log-z", "--out", str(out)], check=True, capture_output=True)
+    record = tmp_path / "quadrature.json"
+    subprocess.run(
+        [*command, "--log-z", "--out", str(out), "--quadrature", str(record)], check=True, capture_output=True
+    )
+    integrals = read_integrals(record)
+    assert integrals.status == "ok"
+    assert integrals.log_z == pytest.approx(0.0, abs=1e-9)
+    assert integrals.kl is not None
+    assert integrals.kl > 1
     key, grid = read_grid(out)
     assert key == ("ring", "gaussian", 0)
     test = read_splits(data).test

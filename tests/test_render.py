@@ -8,8 +8,10 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -18,10 +20,12 @@ from matplotlib.text import Text
 from dkef.core.errors import DkefError
 from dkef.data.splits import write_splits
 from dkef.metrics.grid import write_grid
+from dkef.report.figures import benchmarks
 from dkef.report.figures.catalogue import FIGURES
 from dkef.report.figures.drawing import draw, save
 from dkef.results.experiment import ExperimentInfo
 from dkef.results.lookup import Results
+from dkef.results.tables import SUMMARY
 from tests import made_up
 
 PLANAR = ("ring", "square", "mor")
@@ -124,6 +128,44 @@ def test_figure_6_shows_the_fixed_base_measure_and_figure_3_the_trained_one(draw
     assert "DKEF, fixed q0" in texts(drawn["real_data_q0"])
     assert "DKEF" not in texts(drawn["real_data_q0"])
     assert "DKEF, fixed q0" not in texts(drawn["real_data"])
+
+
+def test_p_values_of_figure_6_are_against_the_fixed_base_measure(drawn: dict[str, Figure]) -> None:
+    inputs = made_up.benchmark_inputs()
+    median = inputs.median("redwine", "maf", "fssd_p_value_fixed_q0").value
+    assert median != inputs.median("redwine", "maf", "fssd_p_value").value
+    shown = texts(drawn["real_data_q0"])
+    assert shown.count("reference") == 5
+    assert any("near 0 favours DKEF, fixed q0" in text for text in shown)
+    assert any("near 0 favours DKEF)" in text for text in texts(drawn["real_data"]))
+    heights = [patch.get_height() + patch.get_y() for patch in _bars(benchmarks.draw_fixed_q0(inputs), row=1)]
+    assert any(height == pytest.approx(median) for height in heights)
+
+
+def _bars(figure: Figure, row: int) -> list[Any]:
+    """The bars of a row of panels, from left to right."""
+    columns = len(figure.axes) // 4
+    return [patch for axes in figure.axes[row * columns : (row + 1) * columns] for patch in axes.patches]
+
+
+def test_figure_1_draws_the_median_seed_and_states_the_range(drawn: dict[str, Figure]) -> None:
+    shown = texts(drawn["gaussian_scales"])
+    assert any("Seed 2 of 3" in text for text in shown)
+    titles = [text for text in shown if "sharp mass" in text]
+    assert any("sharp mass 0.41 [0.38, 0.45]" in text and "truth's 0.352" in text for text in titles)
+    assert any("KL 0.03 [0.01, 0.03]" in text for text in titles)  # of DKEF, on the same draw
+
+
+def test_figure_3_states_score_losses_without_copies_where_there_are_copies() -> None:
+    inputs = made_up.benchmark_inputs()
+    assert not [text for text in texts(benchmarks.draw(inputs)) if "copies" in text]
+    summary = inputs.frame(SUMMARY)
+    chosen = (summary["metric"] == "score_loss") & (summary["dataset"] == "redwine")
+    more = summary[chosen].assign(metric="score_loss_no_copies", median=-12.345)
+    tables = {**inputs.tables, "summary": pd.concat([summary, more])}
+    shown = " ".join(texts(benchmarks.draw(replace(inputs, tables=tables))))
+    assert "without test rows that are copies" in shown
+    assert "DKEF -12.3" in shown
 
 
 def test_the_best_numbers_of_a_column_are_bold(drawn: dict[str, Figure]) -> None:

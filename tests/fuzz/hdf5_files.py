@@ -18,8 +18,9 @@ from dkef.core.arrays import Array
 from dkef.core.hdf5 import USER_BLOCK, read_hdf5, reseal, write_hdf5
 from dkef.core.streams import rng_for
 from dkef.data.splits import read_provenance, read_splits, write_splits
+from dkef.metrics.case import Case
 from dkef.metrics.grid import write_grid
-from dkef.metrics.registry import Case, outcomes
+from dkef.metrics.registry import outcomes
 from dkef.metrics.setup import ComparisonSetup
 from dkef.models.evaluation import EvaluatedModel, read_evaluation, write_evaluation
 from dkef.models.flows import progress as likelihood_progress

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dkef.config.schema.metrics import Comparison
 from dkef.core.files import record_digest
 from dkef.metrics.agreement import agreement_rows
-from dkef.metrics.registry import read_normaliser
+from dkef.metrics.case import read_normaliser
 from dkef.metrics.summary import paired_rows, summary_rows
 from dkef.models.storage import read_log_z
 from dkef.report.claims.verdict import HELD

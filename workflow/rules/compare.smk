@@ -1,12 +1,30 @@
 # From evaluations to metrics: NumPy only, so that a changed setting costs seconds.
 
 
-def reference_evaluation(wildcards):
-    """The evaluation that fssd_p_value compares with, where the experiment has one."""
-    reference = plan.reference(wildcards.dataset, wildcards.model)
-    if reference is None or reference == wildcards.model:
+def evaluation_beside(wildcards, model):
+    """The evaluation of another model of the experiment, where it has one."""
+    if model is None or model == wildcards.model:
         return []
-    return cell("evaluation.h5").format(**{**wildcards, "model": reference})
+    return cell("evaluation.h5").format(**{**wildcards, "model": model})
+
+
+def reference_evaluation(wildcards):
+    """What fssd_p_value compares with."""
+    reference = plan.reference(wildcards.dataset, wildcards.model)
+    return evaluation_beside(wildcards, reference)
+
+
+def fixed_q0_evaluation(wildcards):
+    """What fssd_p_value_fixed_q0 compares with: Figure 6."""
+    reference = plan.fixed_q0_reference(wildcards.dataset, wildcards.model)
+    return evaluation_beside(wildcards, reference)
+
+
+def quadrature_of_cell(wildcards):
+    """Integrals of the model, where its space has one or two dimensions."""
+    if not plan.synthetic(wildcards.dataset):
+        return []
+    return cell("quadrature.json").format(**wildcards)
 
 
 def compare_config(wildcards):
@@ -18,7 +36,9 @@ rule compare:
         evaluation=cell("evaluation.h5"),
         data="data/processed/{dataset}/seed{seed}.h5",
         reference=reference_evaluation,
+        fixed_q0_reference=fixed_q0_evaluation,
         log_z=log_z_of_cell,
+        quadrature=quadrature_of_cell,
     output:
         cell("metrics.csv"),
     log:
@@ -39,5 +59,6 @@ rule compare:
     shell:
         "python -m dkef compare --config {params.config:q} --data {input.data}"
         " --evaluation {input.evaluation} --reference {input.reference}"
-        " --log-z {input.log_z}"
+        " --fixed-q0-reference {input.fixed_q0_reference}"
+        " --log-z {input.log_z} --quadrature {input.quadrature}"
         " --out {output} > {log} 2>&1"

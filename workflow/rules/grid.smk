@@ -7,7 +7,8 @@ rule grid:
         data="data/processed/{dataset}/seed{seed}.h5",
         log_z=log_z_of_cell,
     output:
-        cell("grid.h5"),
+        grid=cell("grid.h5"),
+        quadrature=cell("quadrature.json"),
     log:
         cell("grid.log"),
     benchmark:
@@ -22,7 +23,8 @@ rule grid:
         config=grid_config,
         code=code_of("dkef.stages.grid", spec_modules, source_modules),
     message:
-        "draw the density of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
+        "draw and integrate the density of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}"
     shell:
         "python -m dkef grid --config {params.config:q} --model {input.model}"
-        " --data {input.data} --log-z {input.log_z} --out {output} > {log} 2>&1"
+        " --data {input.data} --log-z {input.log_z}"
+        " --out {output.grid} --quadrature {output.quadrature} > {log} 2>&1"

@@ -172,6 +172,11 @@ class Plan:
         reference = self.cell(dataset, model).comparison.reference_model
         return reference if reference in self.models(dataset) else None
 
+    def fixed_q0_reference(self, dataset: str, model: str) -> str | None:
+        """The same for fssd_p_value_fixed_q0, the p-value of Figure 6."""
+        reference = self.cell(dataset, model).comparison.fixed_q0_reference
+        return reference if reference in self.models(dataset) else None
+
     def command_line(self) -> list[str]:
         """What `snakemake --config` is given to plan this same experiment again."""
         return [f"experiment={self.name}", f"overrides={json.dumps(list(self.overrides))}"]

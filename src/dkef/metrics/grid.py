@@ -17,6 +17,7 @@ from dkef.core.arrays import Array
 from dkef.core.hdf5 import write_hdf5
 from dkef.data.splits import Splits
 from dkef.data.synthetic.distributions import Distribution, NormalMixture
+from dkef.metrics.integrals import Integrals
 from dkef.models.kef.parameters import KefParameters
 from dkef.models.protocol import DensityModel
 
@@ -98,10 +99,17 @@ def masses(log_p: Array, log_cell: float, regions: Mapping[str, Array]) -> dict[
 
 
 def describe(
-    model: DensityModel, truth: Distribution | None, log_z: float | None, splits: Splits
+    model: DensityModel, truth: Distribution | None, log_z: float | None, splits: Splits, integrals: Integrals
 ) -> tuple[dict[str, Array], dict[str, Any]]:
-    """As `on_grid`, with the truth's likelihood of the test rows and the clusters of a mixture's training rows."""
-    arrays, facts = on_grid(model, truth, log_z)
+    """As `on_grid`, with the truth's likelihood of the test rows and the clusters of a mixture's training rows.
+
+    log_z: by importance sampling; what is drawn rests on quadrature wherever it can be relied on.
+    """
+    if not model.normalised and integrals.status == "ok":
+        arrays, facts = on_grid(model, truth, integrals.log_z, "quadrature")
+    else:
+        arrays, facts = on_grid(model, truth, log_z)
+    facts |= {"log_z_sampled": log_z, "true_sharp_mass": integrals.true_sharp_mass}
     if truth is not None:
         facts["true_log_likelihood"] = float(np.mean(truth.log_density(splits.test)))
     if (clusters := getattr(model, "clusters", None)) is not None:
@@ -111,7 +119,7 @@ def describe(
 
 
 def on_grid(
-    model: DensityModel, truth: Distribution | None, log_z: float | None
+    model: DensityModel, truth: Distribution | None, log_z: float | None, log_z_from: str = "samples"
 ) -> tuple[dict[str, Array], dict[str, Any]]:
     """Arrays to draw and facts found by quadrature, for a model of one or two dimensions."""
     d = model.dimension
@@ -130,7 +138,7 @@ def on_grid(
     regions = mode_regions(truth, points)
     facts: dict[str, Any] = {
         "log_z": used,
-        "log_z_from": "model" if model.normalised else "quadrature" if log_z is None else "samples",
+        "log_z_from": "model" if model.normalised else "quadrature" if log_z is None else log_z_from,
         "grid_log_mass": grid_log_z - used,  # 0 where the density is normalised and the grid holds it all
         "not_finite": int((~finite).sum()),
     }

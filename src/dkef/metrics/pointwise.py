@@ -43,11 +43,25 @@ def mean_over_points(what: str, values: Array) -> Estimate:
     return Estimate(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else None)
 
 
-def score_loss(score: Array, curvature: Array) -> Estimate:
-    """The score-matching loss J = mean of sum_d [curvature_d + score_d^2 / 2]; both arrays are [n, d]."""
+def row_score_losses(score: Array, curvature: Array) -> Array:
+    """sum_d [curvature_d + score_d^2 / 2] of each row; both arrays are [n, d]."""
     require_finite("scores", score)
     require_finite("curvatures", curvature)
-    return mean_over_points("score losses", (curvature + 0.5 * score**2).sum(axis=1))
+    losses: Array = (curvature + 0.5 * score**2).sum(axis=1)
+    return losses
+
+
+def score_loss(score: Array, curvature: Array) -> Estimate:
+    """The score-matching loss J, the mean over rows; both arrays are [n, d]."""
+    return mean_over_points("score losses", row_score_losses(score, curvature))
+
+
+def row_squared_distances(score: Array, true_score: Array) -> Array:
+    """Half the squared distance between a model's score and the true one at each row, both [n, d]."""
+    require_finite("scores", score)
+    require_finite("true scores", true_score)
+    distances: Array = 0.5 * ((score - true_score) ** 2).sum(axis=1)
+    return distances
 
 
 def fisher_divergence(score: Array, true_score: Array) -> Estimate:
@@ -55,9 +69,7 @@ def fisher_divergence(score: Array, true_score: Array) -> Estimate:
 
     The factor one half is that of the paper's definition; the authors' own helper leaves it out.
     """
-    require_finite("scores", score)
-    require_finite("true scores", true_score)
-    return mean_over_points("squared distances", 0.5 * ((score - true_score) ** 2).sum(axis=1))
+    return mean_over_points("squared distances", row_squared_distances(score, true_score))
 
 
 def log_likelihood(log_density: Array, log_z: Estimate | None = None, log_det: float = 0.0) -> Estimate:

@@ -1,6 +1,6 @@
 """What every model of a (dataset, seed) is compared with: the same points, locations and kernel width."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -30,3 +30,8 @@ class ComparisonSetup:
         if len(x) > settings.ksd_max_rows:
             rows = rng_for("ksd-rows", dataset, seed).choice(rows, settings.ksd_max_rows, replace=False)
         return cls(x, locations, median, np.sort(rows))
+
+    def rows(self, kept: Array) -> "ComparisonSetup":
+        """The same on some of the points, kept being [n] of bool; locations and width stay."""
+        number = np.cumsum(kept) - 1  # of each point among those that stay
+        return replace(self, x=self.x[kept], ksd_rows=number[self.ksd_rows[kept[self.ksd_rows]]])

@@ -28,6 +28,17 @@ class EvaluatedModel:
     def status(self) -> str:
         return str(self.record["status"])
 
+    def rows(self, kept: Array) -> "EvaluatedModel":
+        """The same at some of the points; kept is [n] of bool."""
+        return EvaluatedModel(
+            self.record,
+            self.log_density[kept],
+            self.score[kept],
+            self.curvature[kept],
+            None if self.true_log_density is None else self.true_log_density[kept],
+            None if self.true_score is None else self.true_score[kept],
+        )
+
 
 def write_evaluation(path: Path, arrays: dict[str, Array], record: dict[str, Any]) -> None:
     """Write arrays in float64 beside a JSON record of where they come from."""

@@ -12,6 +12,7 @@ from dkef.core.provenance import code_version
 from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
 from dkef.metrics.grid import LAYOUTS, describe, write_grid
+from dkef.metrics.integrals import measure, write_integrals
 from dkef.models.storage import load_own_model, read_log_z, read_record
 
 log = logging.getLogger("dkef.stages.grid")
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--log-z", type=Path, nargs="?", help="log_z.json of the normalise stage, for an unnormalised model"
     )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
+    parser.add_argument("--quadrature", type=Path, required=True, help="JSON record of integrals to write")
     args = parser.parse_args(arguments)
     config = json.loads(args.config)
     pin_threads(config["threads"])
@@ -34,8 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise DkefError(f"{args.model}: a grid needs 1 or 2 dimensions, this model has {model.dimension}")
     log_z = read_log_z(args.log_z) if args.log_z else None
     truth = instantiate(config["source"]).true_density()
-    arrays, facts = describe(model, truth, log_z, read_splits(args.data))
+    integrals = measure(model, truth)
+    arrays, facts = describe(model, truth, log_z, read_splits(args.data), integrals)
     facts |= {key: config[key] for key in ("dataset", "model", "seed")}
     facts |= {"status": record["status"], "code_version": code_version()}
     log.info("%s", {key: facts[key] for key in ("log_z", "log_z_from", "grid_log_mass", "masses")})
     write_grid(args.out, arrays, facts)
+    write_integrals(args.quadrature, integrals)

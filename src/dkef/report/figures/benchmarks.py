@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -30,9 +30,10 @@ class Row:
     limits: tuple[float, float] | None = None
 
 
+P_VALUE = Row("fssd_p_value", "$p$-value of FSSD test\n(near 0 favours {reference})", base=0.5, limits=(-0.04, 1.04))
 ROWS = (
     Row("fssd2", "FSSD$^2$\n(lower is better)", base=0.0),
-    Row("fssd_p_value", "$p$-value of FSSD test\n(near 0 favours {reference})", base=0.5, limits=(-0.04, 1.04)),
+    P_VALUE,
     Row("score_loss", "score loss $\\hat J$\n(lower is better)"),
     Row("log_likelihood", "log-likelihood\n(higher is better)"),
 )
@@ -43,6 +44,8 @@ NOTES = (
 )
 BIAS_BOUND = "log_likelihood_bias_bound"
 FIXED, TRAINED = "dkef_fixed_q0", "dkef"
+FIXED_P_VALUE = replace(P_VALUE, metric="fssd_p_value_fixed_q0")  # against DKEF with fixed q0
+NO_COPIES = "score_loss_no_copies"
 
 
 def draw(results: Results) -> Figure:
@@ -51,34 +54,48 @@ def draw(results: Results) -> Figure:
 
 
 def draw_fixed_q0(results: Results) -> Figure:
-    """Figure 6: the same with q0 = N(0, 2^2 I) fixed."""
-    return _draw(results, left_out=TRAINED, first=FIXED)
+    """Figure 6: the same with q0 = N(0, 2^2 I) fixed, p-values against this DKEF."""
+    fixed = {entry.name: replace(entry, reference=FIXED) for entry in results.info.datasets if FIXED in entry.models}
+    datasets = tuple(fixed.get(entry.name, entry) for entry in results.info.datasets)
+    results = replace(results, info=replace(results.info, datasets=datasets))
+    return _draw(results, left_out=TRAINED, first=FIXED, rows=tuple(FIXED_P_VALUE if r is P_VALUE else r for r in ROWS))
 
 
-def _draw(results: Results, left_out: str, first: str) -> Figure:
+def _draw(results: Results, left_out: str, first: str, rows: tuple[Row, ...] = ROWS) -> Figure:
     entries = results.info.ordered(synthetic=False)
     columns = max(len(entries), 1)
     width = max(2.15 * columns + 0.9, 6.5)
-    foot = Footnotes.of(results, width, *NOTES)
+    foot = Footnotes.of(results, width, *NOTES, *_without_copies(results, entries))
     height = foot.height + 8.7
     figure = Figure(figsize=(width, height))
-    grid = figure.subplots(len(ROWS), columns, squeeze=False)
+    grid = figure.subplots(len(rows), columns, squeeze=False)
     for column, entry in enumerate(entries):
         models = _models(entry, left_out, first)
         heading(grid[0, column], entry)
-        for row, kind in enumerate(ROWS):
+        for row, kind in enumerate(rows):
             panel(grid[row, column], results, entry, models, kind)
-            name_models(grid[row, column], models, labels=row == len(ROWS) - 1)
+            name_models(grid[row, column], models, labels=row == len(rows) - 1)
     if not entries:
         for axes in grid[:, 0]:
             nothing(axes, "no benchmark set in this experiment")
     references = sorted({entry.reference for entry in entries if entry.reference})
     named = " or ".join(map(label_of, references)) or "the reference"
-    for row, kind in enumerate(ROWS):
+    for row, kind in enumerate(rows):
         grid[row, 0].set_ylabel(kind.label.format(reference=named))
     figure.align_ylabels(grid[:, 0])
     foot.finish(figure, left=0.95, top=0.5, bottom=0.75, right=0.99, wspace=0.38, hspace=0.12)
     return figure
+
+
+def _without_copies(results: Results, entries: list[DatasetEntry]) -> list[str]:
+    """Median score losses without test rows that are copies of training rows, where a set has such rows."""
+    parts = []
+    for entry in entries:
+        medians = {m: results.median(entry.name, m, NO_COPIES).value for m in model_order(list(entry.models))}
+        told = [f"{label_of(m)} {value:.3g}" for m, value in medians.items() if math.isfinite(value)]
+        parts += [f"{entry.title}: {', '.join(told)}"] if told else []
+    told_all = "Median score loss without test rows that are copies of training rows. "
+    return [f"{told_all}{'; '.join(parts)}."] if parts else []
 
 
 def _models(entry: DatasetEntry, left_out: str, first: str) -> list[str]:
@@ -116,7 +133,7 @@ def panel(axes: Axes, results: Results, entry: DatasetEntry, models: list[str], 
     if row.base is not None:
         axes.axhline(row.base, color=FAINT, linewidth=0.6, zorder=1)
     for x, model in enumerate(models):
-        if row.metric == "fssd_p_value" and model == entry.reference:
+        if row.metric in (P_VALUE.metric, FIXED_P_VALUE.metric) and model == entry.reference:
             axes.text(
                 x, row.base or 0.5, "reference", rotation=90, ha="center", va="center", fontsize=6, color=FAINT,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},

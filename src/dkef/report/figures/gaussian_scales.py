@@ -23,19 +23,20 @@ def draw(results: Results) -> Figure:
     models = model_order(entry.models) if entry else []
     shown = [m for m in models if m.startswith(("kef", "dkef"))] or models
     width = max(4.2 * len(shown), 6.0)
-    foot = Footnotes.of(results, width, "Dotted: half the kernel around -1, 0 and 1.")
-    height = foot.height + 2.7
+    seed = median_seed(results, entry, shown[0]) if entry and shown else 0
+    foot = Footnotes.of(results, width, "Dotted: half the kernel around -1, 0 and 1.", *_notes(entry, shown, seed))
+    height = foot.height + 2.9
     figure = Figure(figsize=(width, height))
     panels = figure.subplots(1, max(len(shown), 1), squeeze=False, sharex=True, sharey=True)[0]
     if entry is None or not shown:
         nothing(panels[0], "no one-dimensional set in this experiment")
         return figure
     for axes, model in zip(panels, shown, strict=True):
-        _panel(axes, results, (entry.name, model, entry.seeds[0]))
+        _panel(axes, results, (entry.name, model, seed))
         axes.set_xlabel("$x$")
     panels[0].set_ylabel("$p(x)$,  ½ $k(\\cdot, x)$")
     panels[0].set_ylim(bottom=0)
-    foot.finish(figure, left=0.55, top=0.3, bottom=0.45, right=0.99, wspace=0.06)
+    foot.finish(figure, left=0.55, top=0.5, bottom=0.45, right=0.99, wspace=0.06)
     return figure
 
 
@@ -66,11 +67,39 @@ def _panel(axes: Axes, results: Results, key: Key) -> None:
     axes.legend(loc="upper right", frameon=False)
 
 
+def median_seed(results: Results, entry: DatasetEntry, model: str) -> int:
+    """The seed whose mass on the sharp component is the median (the lower of two) of a model; else the first seed."""
+    masses = {seed: run.value for seed, run in results.runs(entry.name, model, "sharp_mass").items()}
+    ordered = sorted(masses, key=lambda seed: masses[seed])
+    return ordered[(len(ordered) - 1) // 2] if ordered else entry.seeds[0]
+
+
+def _notes(entry: DatasetEntry | None, shown: list[str], seed: int) -> list[str]:
+    if entry is None or not shown or len(entry.seeds) < 2:
+        return []
+    chosen = f"the one with the median mass of {label_of(shown[0])} on the sharp component"
+    return [f"Seed {seed} of {len(entry.seeds)}, {chosen}; in brackets the range over seeds, by quadrature."]
+
+
+NUMBERS = (
+    ("kl_quadrature", "KL"),
+    ("fisher_quadrature", "Fisher"),
+    ("sharp_mass", "sharp mass"),
+    ("log_likelihood", "log-likelihood"),
+)
+
+
 def _title(results: Results, key: Key, label: str) -> str:
-    """The model and the numbers of the very run that is drawn."""
+    """The model and the numbers of the very run that is drawn, with the range over seeds; the truth's mass beside."""
     parts = []
-    for metric, name in (("log_likelihood", "log-likelihood"), ("fisher_divergence", "Fisher divergence")):
+    for metric, name in NUMBERS:
         run = results.run(key, metric)
         if math.isfinite(run.value):
-            parts.append(f"{name} {run.value:.3g}" + ("" if run.trusted else "?"))
-    return f"{label}: {', '.join(parts)}" if parts else label
+            values = [other.value for other in results.runs(key[0], key[1], metric).values()]
+            spread = f" [{min(values):.2g}, {max(values):.2g}]" if len(values) > 1 else ""
+            parts.append(f"{name} {run.value:.3g}{'' if run.trusted else '?'}{spread}")
+    truth = results.grids[key].facts.get("true_sharp_mass")
+    if truth is not None:
+        parts.append(f"truth's {truth:.3f}")
+    lines = [", ".join(parts[:2]), ", ".join(parts[2:])]
+    return "\n".join([f"{label}: {lines[0]}" if lines[0] else label, *filter(None, lines[1:])])

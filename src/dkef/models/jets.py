@@ -50,12 +50,10 @@ class Jet:
     def through(self, value: Tensor, slope: Tensor, bend: Tensor = None) -> Jet:
         """f(self), given f, and f' and f'' lifted, at self.value; no `bend` where f'' is 0."""
         second = None if bend is None else bend * (self.first * self.first)  # TensorFlow is slow on gradients of **2
-        if self.second is not None:
-            carried = slope * self.second
-            if second is None:
-                second = carried
-            else:
-                second += carried  # in place on arrays
+        if second is None:
+            second = None if self.second is None else slope * self.second
+        elif self.second is not None:
+            second += slope * self.second  # in place on arrays, whose buffers should stay few and in the cache
         return Jet(value, slope * self.first, second, self.axis)
 
     def each(self, linear: Callable[[Tensor], Tensor]) -> Jet:
@@ -88,7 +86,8 @@ class Jet:
         return Jet(self.value * other.value, self.first * b + a * other.first, second, self.axis)
 
     def __matmul__(self, W: Tensor) -> Jet:
-        return self.each(lambda part: flat_matmul(part, W))
+        value, first = self.value @ W, flat_matmul(self.first, W)
+        return Jet(value, first, None if self.second is None else flat_matmul(self.second, W), self.axis)
 
     __radd__ = __add__
     __rmul__ = __mul__

@@ -24,7 +24,7 @@ MISFIT = (KeyError, IndexError, TypeError, ValueError, AttributeError, Arithmeti
 
 @dataclass(frozen=True)
 class TrainedCell:
-    """What the train stage was told."""
+    """What the train stage was given."""
 
     dataset: str
     model: str

@@ -18,8 +18,8 @@ class Taped(NamedTuple):
     q0_second: Array  # [n, d]
 
 
-def plain_kernel(component: Component, x, z):
-    """k(x_n, z_m) of tensors, from differences of features; [n, m]."""
+def plain_kernel(component: Component, x, y):
+    """k(x_n, y_n) of tensors, from differences of features; [n]."""
     import tensorflow as tf
 
     def features(points):
@@ -29,34 +29,37 @@ def plain_kernel(component: Component, x, z):
             h = tf.math.softplus(h) if layer.activation == "softplus" else h
         return h
 
-    phi, psi = features(x), features(z)
+    phi, psi = features(x), features(y)
     if component.kind == "linear":
-        return component.rho * tf.matmul(phi, psi, transpose_b=True)
-    return component.rho * tf.exp(-tf.reduce_sum((phi[:, None] - psi) ** 2, -1) / (2 * component.tau))
+        return component.rho * tf.reduce_sum(phi * psi, -1)
+    return component.rho * tf.exp(-tf.reduce_sum((phi - psi) ** 2, -1) / (2 * component.tau))
+
+
+def taped(function, x: Array) -> tuple[Array, Array]:
+    """First and second derivatives of a function of single rows at the rows of x, by nested tapes; [n, d] each."""
+    import tensorflow as tf
+
+    point, d = tf.constant(x), x.shape[1]
+    with tf.GradientTape(persistent=True) as outer:
+        outer.watch(point)
+        with tf.GradientTape() as inner:
+            inner.watch(point)
+            value = function(point)
+        slope = inner.gradient(value, point)  # rows are independent, so the gradient of their sum will do
+        parts = [slope[:, i] for i in range(d)]
+    bends = [outer.gradient(part, point, unconnected_gradients="zero")[:, i] for i, part in enumerate(parts)]
+    return slope.numpy(), np.stack(bends, axis=1)
 
 
 def taped_derivatives(parameters: KefParameters, x: Array) -> Taped:
     import tensorflow as tf
 
-    q0, z = parameters.q0, tf.constant(parameters.z)
-
-    def kernel_and_base(point):
-        k = sum(plain_kernel(component, point, z) for component in parameters.components)
-        base = -tf.reduce_sum(tf.abs(point - q0.mu) ** q0.beta / (2 * q0.sigma**2), -1, keepdims=True)
-        return tf.concat([k, base], 1)
-
-    point, (d, m) = tf.constant(x), (x.shape[1], parameters.z.shape[0])
-    with tf.GradientTape(persistent=True) as outer:
-        outer.watch(point)
-        with tf.GradientTape(persistent=True) as inner:
-            inner.watch(point)
-            value = kernel_and_base(point)
-            columns = [value[:, j] for j in range(m + 1)]  # of independent rows, so that gradients of sums will do
-        slopes = [inner.gradient(column, point) for column in columns]
-        parts = [[slope[:, i] for slope in slopes] for i in range(d)]
-    bends = [[outer.gradient(part, point, unconnected_gradients="zero")[:, i] for part in parts[i]] for i in range(d)]
-    first, second = np.stack(slopes, axis=2), np.transpose(np.array(bends), (2, 0, 1))
-    return Taped(first[..., :-1], second[..., :-1], first[..., -1], second[..., -1])
+    q0, z, (n, d), m = parameters.q0, parameters.z, x.shape, len(parameters.z)
+    other = tf.constant(np.tile(z, (n, 1)))
+    pairs = taped(lambda point: sum(plain_kernel(c, point, other) for c in parameters.components), np.repeat(x, m, 0))
+    base = taped(lambda point: -tf.reduce_sum(tf.abs(point - q0.mu) ** q0.beta / (2 * q0.sigma**2), -1), x)
+    first, second = (np.swapaxes(part.reshape(n, m, d), 1, 2) for part in pairs)
+    return Taped(first, second, *base)
 
 
 def taped_statistics(parameters: KefParameters, x: Array) -> Statistics:

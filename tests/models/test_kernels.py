@@ -14,7 +14,7 @@ CASES = [(kind, depth) for kind in KINDS for depth in DEPTHS]
 
 def derivatives_at(component: Component, x: np.ndarray, z: np.ndarray) -> Derivatives:
     """[n, d, m] each."""
-    return derivatives(component, jet_at(component, x, z), np.ones(len(x)))
+    return derivatives(component, jet_at(component, x, z))
 
 
 def jet_at(component: Component, x: np.ndarray, z: np.ndarray) -> KernelJet:
@@ -91,16 +91,6 @@ def test_the_contracted_expansion_equals_the_sum_over_inducing_points(kind: str,
 def test_both_ways_of_the_quadratic_term_are_taken_by_the_cases_above():
     n, m = 30, 20
     assert {n * d * m < (n + m) * (w + 1) ** 2 for d, w in [(2, 12), (6, 3), (3, 5)]} == {True, False}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_row_scale_multiplies_all_derivatives_of_its_row(kind: str):
-    component = example_component(kind, 2)
-    x, z = example_points(5), example_points(4)
-    scale = np.array([0.0, 1.0, 2.0, 0.5, 3.0])
-    plain, scaled = derivatives_at(component, x, z), derivatives(component, jet_at(component, x, z), scale)
-    np.testing.assert_allclose(scaled.first, scale[:, None, None] * plain.first, rtol=1e-14)
-    np.testing.assert_allclose(scaled.second, scale[:, None, None] * plain.second, rtol=1e-14)
 
 
 def test_float32_derivatives_of_far_away_features_keep_five_digits():

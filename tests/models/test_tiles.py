@@ -79,7 +79,7 @@ def near_and_far(parameters: KefParameters) -> Array:
 
 def graph_statistics(parameters: KefParameters, x: Array):
     """The formulas that the training step differentiates, in float64 NumPy."""
-    sums = jet_statistics(parameters, kernel_jets(parameters, x, inducing_features(parameters)), x, np.ones(len(x)))
+    sums = jet_statistics(parameters, kernel_jets(parameters, x, inducing_features(parameters)), x)
     return type(sums)(*(part / len(x) for part in sums))
 
 

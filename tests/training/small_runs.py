@@ -6,7 +6,7 @@ from dkef.models.kef.spec import KernelExponentialFamily
 
 TINY = KernelExponentialFamily(
     components=1, layers=1, width=4, inducing_points=8, batch_rows=10, max_iterations=6, phase2_iterations=3,
-    phase2_batch_rows=10, checkpoint_interval=2, validation_fit_rows=30, block_rows=10,
+    phase2_batch_rows=10, checkpoint_interval=2, validation_fit_rows=30,
 )  # fmt: skip
 VARIANTS = {
     "deep mixture": {"components": 2, "layers": 3},

@@ -8,18 +8,25 @@ import pytest
 
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
+from dkef.models.kef import phase2 as module
 from dkef.models.kef.density import density_jet
 from dkef.models.kef.graph import KefGraph
-from dkef.models.kef.phase2 import FOLDS, Phase2, full_statistics, without
+from dkef.models.kef.phase2 import FOLDS, Phase2, without
 from dkef.models.kef.spec import KernelExponentialFamily
 from dkef.models.kef.statistics import solve
+<<<<<<< HEAD
 from dkef.models.kef.variables import assemble, frozen_names, initial_values, regularisers
 from dkef.models.protocol import FitContext
 from dkef.training.layout import Layout
+=======
+from dkef.models.kef.tiles import TiledKernel
+from dkef.models.kef.variables import Layout, assemble, frozen_names, initial_values, regularisers
+from dkef.models.protocol import Workbench
+>>>>>>> e38ce66 (Take validation, phase 2 and the last alpha from tiles)
 from tests.training.small_runs import rows
 
 SPEC = KernelExponentialFamily(
-    components=1, layers=1, width=4, inducing_points=8, phase2_batch_rows=10, block_rows=20, noise_std=0.0,
+    components=1, layers=1, width=4, inducing_points=8, phase2_batch_rows=10, noise_std=0.0,
     dtype="float64", phase2_stopping="converged",
 )  # fmt: skip
 
@@ -39,7 +46,7 @@ def loss(stage: Phase2, theta: Array, lambdas: tuple[float, float], fit: Array, 
     values = stage.graph.layout.unpack(theta)
     weights = regularisers(stage.spec, values)._replace(alpha=lambdas[0], c=lambdas[1])
     parameters = assemble(stage.spec, values, alpha=None)
-    solution = solve(full_statistics(parameters, fit, 20), weights)
+    solution = solve(TiledKernel(parameters, "float64").statistics(fit), weights)
     assert solution is not None
     log_p = density_jet(parameters, judge, solution.alpha)
     return float((log_p.second + 0.5 * log_p.first**2).sum(axis=1).mean())
@@ -152,3 +159,43 @@ def test_a_run_that_ends_without_a_finite_alpha_keeps_q0_alone_and_says_that_it_
     assert not final.solved
     assert (final.alpha == 0).all()
     assert math.isfinite(final.validation_loss)
+
+
+def test_slopes_from_kept_derivatives_are_those_of_the_graph_on_the_same_rows(monkeypatch):
+    stage, theta = phase2(replace(SPEC, phase2_stopping="fixed"))
+    alpha = rng_for("test alpha").normal(size=8)
+    witnesses = [stage.graph.loss_gradients(theta, alpha, stage.batch(i))[1] for i in range(9)]  # tapes, two passes
+    kept = stage.partials(theta)
+    monkeypatch.setattr(module, "KEPT_BYTES", 0)
+    anew = stage.partials(theta)
+    for i, witness in enumerate(witnesses):
+        for by_alpha, by_theta in (kept(i, theta, alpha), anew(i, theta, alpha)):
+            np.testing.assert_allclose(by_alpha, witness, rtol=1e-11, atol=1e-13)
+            assert not by_theta.any()  # the regularisers do not enter J at a fixed alpha
+
+
+def test_noised_rows_are_those_of_the_step(monkeypatch):
+    stage, theta = phase2(replace(SPEC, phase2_stopping="fixed", noise_std=0.3, validation_noise=True))
+    alpha = rng_for("test alpha").normal(size=8)
+    witness = stage.graph.loss_gradients(theta, alpha, stage.batch(3))[1]
+    np.testing.assert_allclose(stage.partials(theta)(3, theta, alpha)[0], witness, rtol=1e-11, atol=1e-13)
+    assert not np.isin(stage.batch(3), VALID).any()
+
+
+@pytest.mark.parametrize("moving", ["lambda", "lambda_and_q0"])
+def test_the_gradient_equals_finite_differences_through_the_solve(moving: str):
+    stage, theta = phase2(replace(SPEC, phase2_stopping="fixed", phase2_parameters=moving))
+    statistics = stage.statistics(theta, TRAIN)
+
+    def loss(at: Array) -> float:
+        alpha = stage.alpha(at, statistics)
+        return float(stage.graph.tiled(at).loss_rows(stage.batch(2), alpha).mean())
+
+    partials = stage.partials(theta)
+    gradient = stage.gradient(theta, statistics, stage.solution(theta, statistics), lambda *at: partials(2, *at))
+    moving_places = np.flatnonzero(stage.moving)
+    assert not gradient[stage.moving == 0].any()
+    for place in moving_places:
+        unit, h = np.eye(len(theta))[place], 1e-5
+        slope = (loss(theta + h * unit) - loss(theta - h * unit)) / (2 * h)
+        assert gradient[place] == pytest.approx(slope, rel=1e-5, abs=1e-8)

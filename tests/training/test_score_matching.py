@@ -12,16 +12,22 @@ from dkef.core.errors import ConfigError
 from dkef.core.streams import rng_for
 from dkef.models.kef.density import density_jet
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
+<<<<<<< HEAD
 from dkef.models.kef.phase2 import full_statistics
 from dkef.models.kef.statistics import inducing_gram, kernel_statistics, lambda_gradient, mean_of, solve
 from dkef.models.kef.variables import Regularisers, frozen_names, initial_values, regularisers
 from dkef.training.layout import Layout
+=======
+from dkef.models.kef.statistics import inducing_gram, lambda_gradient, solve
+from dkef.models.kef.tiles import TiledKernel
+from dkef.models.kef.variables import Layout, Regularisers, frozen_names, initial_values, regularisers
+>>>>>>> e38ce66 (Take validation, phase 2 and the last alpha from tiles)
 from tests.models.kef_examples import DEPTHS, KINDS, example_component, example_parameters, example_points
 from tests.training.small_runs import TINY, VARIANTS, rows
 
 
 def statistics_of(parameters: KefParameters, x: Array):
-    return full_statistics(parameters, x, block_rows=4)
+    return TiledKernel(parameters, "float64").statistics(x)
 
 
 def regularised_loss(parameters: KefParameters, x: Array, weights: Regularisers, alpha: Array) -> float:
@@ -86,14 +92,6 @@ def test_statistics_are_the_sums_that_the_paper_writes():
     np.testing.assert_allclose(ours.b_second, np.einsum("nd,ndm->m", q.second, second) / 5, rtol=1e-10, atol=1e-12)
 
 
-def test_blocks_with_padding_rows_give_the_statistics_of_the_whole():
-    parameters = example_parameters((example_component("gaussian", 3),))
-    x = example_points(10)
-    whole = mean_of([(kernel_statistics(parameters, x, np.ones(10)), 10)])
-    for ours, witness in zip(full_statistics(parameters, x, block_rows=4), whole, strict=True):
-        np.testing.assert_allclose(ours, witness, rtol=1e-12, atol=1e-14)
-
-
 def test_a_system_that_is_not_positive_definite_or_not_finite_has_no_solution():
     parameters = example_parameters((example_component("linear", 1),))  # G has rank 5 at most, m is 7
     good = statistics_of(parameters, example_points(5))
@@ -116,9 +114,9 @@ def test_the_split_gradient_equals_finite_differences_through_the_solve(name: st
 
     def loss(at: Array) -> float:
         weights = regularisers(spec, layout.unpack(at))
-        solution = solve(graph.statistics(at, fit_rows), weights, graph.gram(at))
+        solution = solve(graph.tiled(at).statistics(fit_rows), weights, graph.gram(at))
         assert solution is not None
-        return float(graph.loss_rows(at, solution.alpha, loss_rows).mean())
+        return float(graph.tiled(at).loss_rows(loss_rows, solution.alpha).mean())
 
     step = graph.step_gradient(theta, fit_rows, loss_rows)
     assert step is not None

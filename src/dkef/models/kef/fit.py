@@ -143,8 +143,9 @@ class ScoreMatching:
         theta = progress.theta
         fit_rows, valid_rows = self.validation_rows(progress.iteration - 1 if self.spec.validation_noise else 0)
         weights = regularisers(self.spec, self.layout.unpack(theta))
-        solution = solve(self.graph.statistics(theta, fit_rows), weights, self.graph.gram(theta))
-        return math.nan if solution is None else float(self.graph.loss_rows(theta, solution.alpha, valid_rows).mean())
+        tiled = self.graph.tiled(theta)
+        solution = solve(tiled.statistics(fit_rows), weights, self.graph.gram(theta))
+        return math.nan if solution is None else float(tiled.loss_rows(valid_rows, solution.alpha).mean())
 
     def draw_validation_rows(self, draw: int) -> tuple[Array, Array]:
         """Rows behind alpha and rows behind J: one draw for the whole run, or one for each validation."""

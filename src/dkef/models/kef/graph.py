@@ -27,10 +27,9 @@ from dkef.models.kef.statistics import (
     Statistics,
     inducing_gram,
     jet_statistics,
-    kernel_statistics,
-    mean_of,
     normal_equations,
 )
+from dkef.models.kef.tiles import TiledKernel
 from dkef.models.kef.variables import Regularisers, assemble, regularisers
 from dkef.training.layout import Layout
 
@@ -51,7 +50,7 @@ def factorised(
     parameters: KefParameters, weights: Regularisers, jets: Sequence[KernelJet], x: Tensor
 ) -> tuple[Tensor, Tensor]:
     """L [m, m] with L L' = Q, and b [m], of the rows of x in float64; L is NaN where Q is not positive definite."""
-    sums = jet_statistics(parameters, jets, x, tf.ones(x.shape[0], x.dtype))
+    sums = jet_statistics(parameters, jets, x)
     means = Statistics(*(tf.cast(part, tf.float64) / x.shape[0] for part in sums))
     wide = Regularisers(tf.cast(weights.alpha, tf.float64), tf.cast(weights.c, tf.float64), weights.h)
     K = tf.cast(inducing_gram(parameters), tf.float64) if weights.h > 0 else None
@@ -86,37 +85,19 @@ class KefGraph:
         self.layout = layout
         self.dtype = spec.dtype
         compiled = functools.partial(tf.function, jit_compile=spec.jit, autograph=False)
-        self._statistics = compiled(self._trace_statistics)
-        self._loss_rows = compiled(self._trace_loss_rows)
         self._loss_gradients = compiled(self._trace_loss_gradients)
         self._step_gradient = compiled(self._trace_step_gradient)
-        self._gram = compiled(lambda theta: inducing_gram(self.model(theta)[0]))
 
-    def statistics(self, theta: Array, x: Array) -> Statistics:
-        """Means over the rows of x, accumulated block by block in float64."""
-        theta = self._cast(theta)
-        size = min(self.spec.block_rows, len(x))
-        return mean_of(
-            (self._statistics(theta, *map(self._cast, padded(x[i : i + size], size))), len(x[i : i + size]))
-            for i in range(0, len(x), size)
-        )
+    def tiled(self, theta: Array, dtype: str | None = None) -> TiledKernel:
+        """The kernel and q0 of theta for sums over many rows, in the given precision or that of the specification."""
+        return TiledKernel(self.model(np.asarray(theta, np.float64))[0], dtype or self.dtype)
 
     def gram(self, theta: Array) -> Array | None:
         """k(z, z) where the RKHS-norm term needs it."""
         if self.spec.lambda_h == 0:
             return None
-        K: Array = self._gram(self._cast(theta)).numpy()
+        K: Array = inducing_gram(self.model(np.asarray(theta, np.float64))[0])
         return K
-
-    def loss_rows(self, theta: Array, alpha: Array, x: Array) -> Array:
-        """Score-matching loss at each row of x; [n] in float64."""
-        theta, alpha = self._cast(theta), self._cast(alpha)
-        size = min(self.spec.block_rows, len(x))
-        parts = [
-            self._loss_rows(theta, alpha, self._cast(padded(x[i : i + size], size)[0])).numpy()
-            for i in range(0, len(x), size)
-        ]
-        return np.concatenate(parts).astype(np.float64)[: len(x)]
 
     def loss_gradients(self, theta: Array, alpha: Array, x: Array) -> tuple[float, Array, Array]:
         """Mean loss over the rows of x, and its partial derivatives in alpha and in theta."""
@@ -135,12 +116,6 @@ class KefGraph:
         """What theta stands for, without alpha."""
         values = self.layout.unpack(theta)
         return assemble(self.spec, values, alpha=None), regularisers(self.spec, values)
-
-    def _trace_statistics(self, theta: Tensor, x: Tensor, weights: Tensor) -> Statistics:
-        return kernel_statistics(self.model(theta)[0], x, weights)
-
-    def _trace_loss_rows(self, theta: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
-        return score_loss_rows(density_jet(self.model(theta)[0], x, alpha))
 
     def _trace_loss_gradients(self, theta: Tensor, alpha: Tensor, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         with tf.GradientTape() as tape:
@@ -164,10 +139,3 @@ class KefGraph:
                 v = solved(L, by_alpha.gradient(loss, alpha), theta.dtype)
             lagrangian = loss - constraint(parameters, weights, jets_t, x_t, alpha, v)
         return loss, tape.gradient(lagrangian, theta)
-
-
-def padded(x: Array, size: int) -> tuple[Array, Array]:
-    """x with its last row repeated up to `size` rows, and weights that count only the real ones."""
-    missing = size - len(x)
-    weights = np.concatenate([np.ones(len(x)), np.zeros(missing)]).astype(x.dtype)
-    return np.concatenate([x, np.repeat(x[-1:], missing, axis=0)]), weights

@@ -93,15 +93,14 @@ def rows_of(part: Tensor, n: int) -> Tensor:
     return part if part.shape[0] == n else part * backend_of(part).like(np.ones((n, 1, 1)), part)
 
 
-def derivatives(component: Component, jet: KernelJet, scale: Tensor) -> Derivatives:
-    """Derivatives of k(x_n, z_m), row n times scale_n; scale: [n]."""
-    ops = backend_of(scale)
-    basis = ops.transpose(jet.b)
+def derivatives(component: Component, jet: KernelJet) -> Derivatives:
+    """Derivatives of k(x_n, z_m) for all n rows."""
+    basis = backend_of(jet.b).transpose(jet.b)
     along, bend = flat_matmul(jet.p, basis), flat_matmul(jet.s, basis)
     if component.kind == "linear":
-        per_row = -scale[:, None, None]
-        return Derivatives(per_row * along, per_row * bend)
-    k = (scale[:, None] * jet.k)[:, None, :]
+        n = jet.k.shape[0]
+        return Derivatives(rows_of(-along, n), rows_of(-bend, n))
+    k = jet.k[:, None, :]
     return Derivatives(-k * along, k * (along * along - bend))
 
 

@@ -6,18 +6,19 @@ training rows can judge it as well as the validation rows. Its minimum is a matt
 place: see "Choices that were looked at" in config/README.md.
 """
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize
 
 from dkef.core.arrays import Array
-from dkef.models.kef.graph import KefGraph, padded
-from dkef.models.kef.parameters import KefParameters
-from dkef.models.kef.statistics import Statistics, kernel_statistics, lambda_gradient, mean_of, solve
-from dkef.models.kef.variables import BASE, LAMBDAS, assemble, regularisers
+from dkef.models.kef.graph import KefGraph
+from dkef.models.kef.statistics import Solution, Statistics, lambda_gradient, solve
+from dkef.models.kef.tiles import KeptDerivatives
+from dkef.models.kef.variables import BASE, LAMBDAS, regularisers
 from dkef.models.protocol import FitContext
 from dkef.training.adam import Adam, clipped
 from dkef.training.early_stopping import EarlyStopping
@@ -25,9 +26,13 @@ from dkef.training.early_stopping import EarlyStopping
 # Blocks in float32, summed in float64, give alpha to 2e-5 at lambda_alpha = 2e-3 and to 1e-3 at 1e-5; below this the
 # blocks are in float64, at a fifth of the speed. So they are where a search may go anywhere below.
 SMALLEST_LAMBDA_FOR_FLOAT32 = 1e-6
+KEPT_BYTES = 2**28  # of derivatives of k at the validation rows; more rows cost a few milliseconds a step instead
 FOLDS = 10
 DECADES = 0.5  # first step of the search, in log10 lambda
 ACCURACY = 0.01  # its end, likewise: J is flat at its minimum
+
+
+Partials = Callable[[Array, Array], tuple[Array, Array]]  # of theta and alpha: dJ/dalpha and dJ/dtheta
 
 
 class Final(NamedTuple):
@@ -60,15 +65,6 @@ def without(whole: Statistics, n: int, part: Statistics, n_part: int) -> Statist
     return Statistics(*((n * a - n_part * b) / (n - n_part) for a, b in zip(whole, part, strict=True)))
 
 
-def full_statistics(parameters: KefParameters, train: Array, block_rows: int) -> Statistics:
-    """Means over all training rows, in float64 from the features on."""
-    size = min(block_rows, len(train))
-    return mean_of(
-        (kernel_statistics(parameters, *padded(train[i : i + size], size)), len(train[i : i + size]))
-        for i in range(0, len(train), size)
-    )
-
-
 def finish(graph: KefGraph, theta: Array, train: Array, valid: Array, context: FitContext) -> Final:
     """Tune the regularisers on statistics of all training rows, then solve for alpha on them."""
     return Phase2(graph, train, valid, context).run(theta)
@@ -84,6 +80,8 @@ class Phase2:
         self.valid = valid
         moving = LAMBDAS + (BASE if self.spec.phase2_parameters == "lambda_and_q0" else ())
         self.moving = graph.layout.mask(*moving)
+        self.noised = self.spec.validation_noise and self.spec.noise_std > 0
+        self.order = functools.lru_cache(maxsize=1)(self.draw_order)
         self.searches = self.spec.phase2_stopping in ("converged", "folds")
 
     def run(self, theta: Array) -> Final:
@@ -98,10 +96,7 @@ class Phase2:
         return self.solved(tuned, statistics, iterations)
 
     def statistics(self, theta: Array, rows: Array) -> Statistics:
-        if self.float32_suffices(theta):
-            return self.graph.statistics(theta, rows)
-        parameters = assemble(self.spec, self.graph.layout.unpack(theta), alpha=None)
-        return full_statistics(parameters, rows, self.spec.block_rows)
+        return self.graph.tiled(theta, "float32" if self.float32_suffices(theta) else "float64").statistics(rows)
 
     def float32_suffices(self, theta: Array) -> bool:
         if self.searches or self.spec.dtype != "float32":
@@ -109,9 +104,12 @@ class Phase2:
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))
         return float(weights.alpha) >= SMALLEST_LAMBDA_FOR_FLOAT32
 
-    def alpha(self, theta: Array, statistics: Statistics) -> Array | None:
+    def solution(self, theta: Array, statistics: Statistics) -> Solution | None:
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))
-        solution = solve(statistics, weights, self.graph.gram(theta))
+        return solve(statistics, weights, self.graph.gram(theta))
+
+    def alpha(self, theta: Array, statistics: Statistics) -> Array | None:
+        solution = self.solution(theta, statistics)
         return None if solution is None else solution.alpha
 
     def trials(self, theta: Array, statistics: Statistics) -> list[Trial]:
@@ -157,32 +155,33 @@ class Phase2:
         """The vector after steps on J over batches of validation rows, or the best met on the way, and their number."""
         fixed = self.spec.phase2_stopping == "fixed"
         adam, best, stopping = Adam.start(len(theta)), theta, EarlyStopping(self.spec.patience)
+        solution, partials = self.solution(theta, statistics), self.partials(theta)
         if not fixed:
             (trial,) = self.trials(theta, statistics)
-            stopping = stopping.observe(0, trial.loss(self.alpha(theta, statistics)))
+            stopping = stopping.observe(0, trial.loss(solution and solution.alpha))
         for i in range(self.spec.phase2_iterations):
-            gradient = self.gradient(theta, statistics, i)
+            gradient = self.gradient(theta, statistics, solution, functools.partial(partials, i))
             norm = float(np.linalg.norm(gradient))
             if math.isfinite(norm):
                 direction = clipped(gradient, norm, self.spec.clip_norm)
                 theta, adam = adam.step(theta, direction, self.spec.phase2_learning_rate)
+                solution = self.solution(theta, statistics)
             if fixed:
                 continue
-            stopping = stopping.observe(i + 1, trial.loss(self.alpha(theta, statistics)))
+            stopping = stopping.observe(i + 1, trial.loss(solution and solution.alpha))
             best = theta if stopping.best_step == i + 1 else best
             if stopping.exhausted(i + 1):
                 return best, i + 1
         return theta if fixed else best, self.spec.phase2_iterations
 
-    def gradient(self, theta: Array, statistics: Statistics, i: int) -> Array:
+    def gradient(self, theta: Array, statistics: Statistics, solution: Solution | None, partials: Partials) -> Array:
         """Of J on some validation rows, through the solve on all training rows; 0 for what does not move."""
-        weights = regularisers(self.spec, self.graph.layout.unpack(theta))
-        solution = solve(statistics, weights, self.graph.gram(theta))
         if solution is None:
             return np.full(len(theta), math.nan)
-        _, by_alpha, by_theta = self.graph.loss_gradients(theta, solution.alpha, self.batch(i))
+        by_alpha, by_theta = partials(theta, solution.alpha)
         if not np.isfinite(by_alpha).all():
             return np.full(len(theta), math.nan)
+        weights = regularisers(self.spec, self.graph.layout.unpack(theta))
         slopes = lambda_gradient(statistics, solution.alpha, solution.adjoint(by_alpha))
         gradient = by_theta.astype(np.float64)
         for name, slope, weight in zip(LAMBDAS, slopes, (weights.alpha, weights.c), strict=True):
@@ -192,15 +191,35 @@ class Phase2:
                 )
         return gradient * self.moving
 
+    def partials(self, theta: Array) -> Callable[[int, Array, Array], tuple[Array, Array]]:
+        """Derivatives of J on the rows of step i in alpha and in theta, as a function of i, theta and alpha.
+
+        Where the regularisers move alone, J at a fixed alpha does not depend on them, and the derivatives of k at the
+        validation rows stay what they are at the given theta. They are kept, unless rows are noised or many.
+        """
+        if self.spec.phase2_parameters != "lambda":
+            return lambda i, theta, alpha: self.graph.loss_gradients(theta, alpha, self.batch(i))[1:]
+        tiled, nothing = self.graph.tiled(theta), np.zeros(len(theta))
+        if self.noised or KeptDerivatives.size(tiled, self.valid) > KEPT_BYTES:
+            return lambda i, _, alpha: (KeptDerivatives(tiled, self.batch(i)).slope(alpha), nothing)
+        kept = KeptDerivatives(tiled, self.valid)
+        return lambda i, _, alpha: (kept.slope(alpha, self.batch_numbers(i)), nothing)
+
     def batch(self, i: int) -> Array:
-        """Validation rows of step i: slices of a shuffled order, of one size, noised where validation is."""
-        size = min(self.spec.phase2_batch_rows, len(self.valid))
-        per_pass = len(self.valid) // size
-        order = self.context.rng(f"phase 2 rows, pass {i // per_pass}").permutation(len(self.valid))
-        rows = self.valid[order[(i % per_pass) * size :][:size]]
-        if not self.spec.validation_noise or self.spec.noise_std == 0:
+        """Validation rows of step i, noised where validation is."""
+        rows = self.valid[self.batch_numbers(i)]
+        if not self.noised:
             return rows
         return rows + self.spec.noise_std * self.context.rng(f"phase 2 noise, step {i}").standard_normal(rows.shape)
+
+    def batch_numbers(self, i: int) -> Array:
+        """Places of the validation rows of step i: slices of a shuffled order, of one size."""
+        size = min(self.spec.phase2_batch_rows, len(self.valid))
+        per_pass = len(self.valid) // size
+        return self.order(i // per_pass)[(i % per_pass) * size :][:size]
+
+    def draw_order(self, number: int) -> Array:
+        return self.context.rng(f"phase 2 rows, pass {number}").permutation(len(self.valid))
 
     def solved(self, theta: Array, statistics: Statistics, iterations: int) -> Final:
         weights = regularisers(self.spec, self.graph.layout.unpack(theta))
@@ -208,5 +227,5 @@ class Phase2:
         if alpha is not None and not np.isfinite(alpha).all():  # a factor exists, and the solution overflows
             alpha = None
         kept = np.zeros(len(statistics.h)) if alpha is None else alpha
-        loss = float(self.graph.loss_rows(theta, kept, self.valid).mean())
+        loss = float(self.graph.tiled(theta).loss_rows(self.valid, kept).mean())
         return Final(theta, kept, alpha is not None, iterations, loss, float(weights.alpha), float(weights.c))

@@ -62,7 +62,6 @@ class KernelExponentialFamily:
     phase2_batch_rows: Count = 100  # validation rows behind each of its steps
     phase2_parameters: Literal["lambda", "lambda_and_q0"] = "lambda"  # lambda_and_q0 for fixed steps only
     # computation
-    block_rows: Count = 100  # rows of one block of statistics
     # of features and kernels in training; all M x M algebra is in float64
     dtype: Literal["float32", "float64"] = "float32"
     jit: bool = False  # compile with XLA: half a minute, for a step that is no faster on two CPU cores

@@ -2,10 +2,10 @@
 
     alpha = -(G + lambda_alpha I + lambda_C U + lambda_H K)^-1 b,   b = h + b_first + lambda_C b_second
 
-All five statistics are means over rows, so those of blocks merge exactly.
+All five statistics are means over rows.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,7 +15,6 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from dkef.core.arrays import Array
 from dkef.core.backend import Tensor, backend_of
 from dkef.models.kef.base_measure import base_jet
-from dkef.models.kef.density import inducing_features, kernel_jets
 from dkef.models.kef.kernels import KernelJet, derivatives, kernel_matrix
 from dkef.models.kef.parameters import KefParameters
 from dkef.models.kef.variables import Regularisers
@@ -36,7 +35,7 @@ def on_one_thread(function: Function) -> Function:
 
 
 class Statistics(NamedTuple):
-    """Sums over rows n and coordinates d, divided by the number of rows."""
+    """Sums over rows n and coordinates d, or these divided by the number of rows."""
 
     G: Tensor  # [m, m]: d_d k d_d k'
     U: Tensor  # [m, m]: d_d^2 k d_d^2 k'
@@ -45,32 +44,22 @@ class Statistics(NamedTuple):
     b_second: Tensor  # [m]: d_d^2 log q0 d_d^2 k
 
 
-def kernel_statistics(parameters: KefParameters, x: Tensor, weights: Tensor) -> Statistics:
-    """Sums, weighted by rows, over the rows of x [n, d]; weights: [n], at least 0.
-
-    Padding rows of weight 0 let blocks of one shape serve any number of rows.
-    """
-    return jet_statistics(parameters, kernel_jets(parameters, x, inducing_features(parameters)), x, weights)
-
-
-def jet_statistics(parameters: KefParameters, jets: Sequence[KernelJet], x: Tensor, weights: Tensor) -> Statistics:
-    """The same from the kernel jets of x."""
+def jet_statistics(parameters: KefParameters, jets: Sequence[KernelJet], x: Tensor) -> Statistics:
+    """Sums over the rows of x [n, d], from its kernel jets: few rows, in one piece; `tiles` is for many."""
     ops = backend_of(x)
-    scale = weights**0.5
     first: Tensor = 0.0
     second: Tensor = 0.0
     for component, jet in zip(parameters.components, jets, strict=True):
-        part = derivatives(component, jet, scale)
+        part = derivatives(component, jet)
         first, second = first + part.first, second + part.second
     n, d, m = first.shape
     first, second = ops.reshape(first, (n * d, m)), ops.reshape(second, (n * d, m))
     q0 = base_jet(parameters.q0, x)
-    per_row = scale[:, None]
     ones = ops.like(np.ones((n, d)), x)
     first_t, second_t = ops.transpose(first), ops.transpose(second)
 
     def against(matrix: Tensor, column: Tensor) -> Tensor:
-        return ops.matmul(matrix, ops.reshape(per_row * column, (n * d, 1)))[:, 0]
+        return ops.matmul(matrix, ops.reshape(column, (n * d, 1)))[:, 0]
 
     return Statistics(
         ops.matmul(first_t, first),
@@ -79,19 +68,6 @@ def jet_statistics(parameters: KefParameters, jets: Sequence[KernelJet], x: Tens
         against(first_t, q0.first),
         against(second_t, q0.second),
     )
-
-
-def mean_of(blocks: Iterable[tuple[Statistics, int]]) -> Statistics:
-    """Statistics of all rows from sums over blocks with their numbers of rows, added in order in float64."""
-    rows = 0
-    total: list[Array] | None = None
-    for part, n in blocks:
-        wide = [np.array(item, dtype=np.float64) for item in part]
-        total = wide if total is None else [np.add(a, b, out=a) for a, b in zip(total, wide, strict=True)]
-        rows += n
-    if total is None:
-        raise ValueError("no rows to take statistics of")
-    return Statistics(*(item / rows for item in total))
 
 
 def inducing_gram(parameters: KefParameters) -> Tensor:

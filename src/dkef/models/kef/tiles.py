@@ -109,6 +109,7 @@ class TiledKernel:
 class KeptDerivatives:
     """d_i k at all rows of x, for the slope of the score loss in alpha at any of them and any alpha."""
 
+    @on_one_thread
     def __init__(self, tiled: TiledKernel, x: Array) -> None:
         n, d = x.shape
         self.m = tiled.m
@@ -126,8 +127,9 @@ class KeptDerivatives:
         """Bytes that they take."""
         return int(tiled.dtype.itemsize * tiled.columns * (x.size + len(x)))
 
-    def slope(self, alpha: Array, rows: Array) -> Array:
-        """Derivative in alpha [m] of the mean loss over the rows with the given numbers; [m] in float64."""
+    def slope(self, alpha: Array, numbers: Array | None = None) -> Array:
+        """Derivative in alpha [m] of the mean loss over the rows of the given numbers, or over all; [m] in float64."""
+        rows = np.arange(len(self.first)) if numbers is None else numbers
         with_q0 = np.zeros(self.first.shape[2])
         with_q0[: self.m], with_q0[self.m] = alpha, 1.0
         total = np.zeros(self.first.shape[2])

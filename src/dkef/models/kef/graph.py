@@ -55,7 +55,7 @@ def factorised(
     wide = Regularisers(tf.cast(weights.alpha, tf.float64), tf.cast(weights.c, tf.float64), weights.h)
     K = tf.cast(inducing_gram(parameters), tf.float64) if weights.h > 0 else None
     Q, b = normal_equations(means, wide, K)
-    return tf.linalg.cholesky(Q), b
+    return tf.linalg.cholesky(Q + wide.alpha * tf.eye(Q.shape[0], dtype=tf.float64)), b
 
 
 def solved(L: Tensor, b: Tensor, dtype: tf.DType) -> Tensor:

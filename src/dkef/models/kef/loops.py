@@ -224,17 +224,19 @@ def block_gradients(
 
 @loop
 def add_loss_slopes(first: Arrays, second: Arrays, rows: Arrays, alpha: Arrays, total: Arrays) -> None:
-    """Add the derivative in alpha of the score loss at the given rows to total [m'], in float64.
+    """Add the derivative in alpha of the score loss at the given rows to total [m'].
 
     first: [n, d, m'], d_i k(x, z_m) with a column of d_i log q0(x), for which alpha [m'] has a 1; second: [n, m'],
     sum_i d_i^2 k(x, z_m).
     """
+    of_row = np.empty_like(alpha)  # in the precision of alpha, and added up in that of total
     for n in rows:
-        for j in range(len(total)):
-            total[j] += second[n, j]
+        of_row[:] = second[n]
         for i in range(first.shape[1]):
-            slope = 0.0
-            for j in range(len(total)):
+            slope = 0.0 * alpha[0]
+            for j in range(len(alpha)):
                 slope += first[n, i, j] * alpha[j]
-            for j in range(len(total)):
-                total[j] += slope * first[n, i, j]
+            for j in range(len(alpha)):
+                of_row[j] += slope * first[n, i, j]
+        for j in range(len(alpha)):
+            total[j] += of_row[j]

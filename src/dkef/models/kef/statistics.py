@@ -85,13 +85,13 @@ class Solution(NamedTuple):
     @on_one_thread
     def adjoint(self, gradient: Array) -> Array:
         """v = Q^-1 dJ/dalpha, the multiplier of the constraint Q alpha + b = 0; [m]."""
-        v: Array = scipy.linalg.cho_solve(self.factor, np.asarray(gradient, dtype=np.float64))
+        v: Array = scipy.linalg.cho_solve(self.factor, np.asarray(gradient, dtype=np.float64), check_finite=False)
         return v
 
 
 def normal_equations(statistics: Statistics, weights: Regularisers, K: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Q [m, m] and b [m] of Q alpha + b = 0, from statistics in float64."""
-    Q = statistics.G + weights.c * statistics.U + weights.alpha * np.eye(statistics.G.shape[0])
+    """Q - lambda_alpha I [m, m] and b [m] of Q alpha + b = 0, from statistics in float64."""
+    Q = statistics.G + weights.c * statistics.U
     b = statistics.h + statistics.b_first + weights.c * statistics.b_second
     return (Q if K is None else Q + weights.h * K), b
 
@@ -100,10 +100,12 @@ def normal_equations(statistics: Statistics, weights: Regularisers, K: Tensor | 
 def solve(statistics: Statistics, weights: Regularisers, K: Array | None = None) -> Solution | None:
     """The minimiser alpha, in float64 by Cholesky; None where the system is not positive definite or not finite."""
     Q, b = normal_equations(statistics, weights, K)
+    Q[np.diag_indices_from(Q)] += weights.alpha
     if not (np.isfinite(Q).all() and np.isfinite(b).all()):
         return None
     try:
-        factor = scipy.linalg.cho_factor(Q, lower=True, overwrite_a=True, check_finite=False)
+        # Q is symmetric, and its transpose lies in memory as LAPACK wants it.
+        factor = scipy.linalg.cho_factor(Q.T, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
     return Solution(-scipy.linalg.cho_solve(factor, b, check_finite=False), factor)

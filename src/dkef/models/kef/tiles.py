@@ -130,7 +130,7 @@ class KeptDerivatives:
     def slope(self, alpha: Array, numbers: Array | None = None) -> Array:
         """Derivative in alpha [m] of the mean loss over the rows of the given numbers, or over all; [m] in float64."""
         rows = np.arange(len(self.first)) if numbers is None else numbers
-        with_q0 = np.zeros(self.first.shape[2])
+        with_q0 = np.zeros(self.first.shape[2], self.first.dtype)
         with_q0[: self.m], with_q0[self.m] = alpha, 1.0
         total = np.zeros(self.first.shape[2])
         add_loss_slopes(self.first, self.second, rows, with_q0, total)

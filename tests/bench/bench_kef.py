@@ -119,13 +119,13 @@ def iteration_child(d: int) -> dict[str, float]:
 def phase2_child(d: int) -> dict[str, float]:
     """A step of phase 2 with the loss after it, 1000 validation rows, beyond what is computed once."""
     from dkef.models.kef.phase2 import Phase2
-    from dkef.models.protocol import Workbench
+    from dkef.models.protocol import FitContext
 
     graph, theta, x = problem(PAPER, d, n=2000)
 
     def steps(number: int) -> float:
         graph.spec = replace(PAPER, phase2_iterations=number, patience=number)
-        stage = Phase2(graph, x[:1000], x[1000:], Workbench())
+        stage = Phase2(graph, x[:1000], x[1000:], FitContext())
         statistics = stage.statistics(theta, x[:1000])
         return best_time(lambda: stage.adam_steps(theta, statistics), clock=CPU)
 

@@ -10,10 +10,11 @@ from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.kef import tiles
 from dkef.models.kef.density import density_jet, inducing_features, kernel_jets
-from dkef.models.kef.parameters import Component, KefParameters, Layer
+from dkef.models.kef.parameters import Component, KefParameters
 from dkef.models.kef.statistics import jet_statistics, solve
 from dkef.models.kef.tiles import KeptDerivatives, TiledKernel
 from dkef.models.kef.variables import Regularisers
+from dkef.models.layers import Layer
 from tests.models.kef_examples import example_base, example_component, example_layers
 from tests.models.kef_witness import taped_derivatives, taped_losses, taped_statistics
 

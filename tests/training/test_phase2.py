@@ -14,15 +14,10 @@ from dkef.models.kef.graph import KefGraph
 from dkef.models.kef.phase2 import FOLDS, Phase2, without
 from dkef.models.kef.spec import KernelExponentialFamily
 from dkef.models.kef.statistics import solve
-<<<<<<< HEAD
+from dkef.models.kef.tiles import TiledKernel
 from dkef.models.kef.variables import assemble, frozen_names, initial_values, regularisers
 from dkef.models.protocol import FitContext
 from dkef.training.layout import Layout
-=======
-from dkef.models.kef.tiles import TiledKernel
-from dkef.models.kef.variables import Layout, assemble, frozen_names, initial_values, regularisers
-from dkef.models.protocol import Workbench
->>>>>>> e38ce66 (Take validation, phase 2 and the last alpha from tiles)
 from tests.training.small_runs import rows
 
 SPEC = KernelExponentialFamily(

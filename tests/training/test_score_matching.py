@@ -12,16 +12,10 @@ from dkef.core.errors import ConfigError
 from dkef.core.streams import rng_for
 from dkef.models.kef.density import density_jet
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
-<<<<<<< HEAD
-from dkef.models.kef.phase2 import full_statistics
-from dkef.models.kef.statistics import inducing_gram, kernel_statistics, lambda_gradient, mean_of, solve
-from dkef.models.kef.variables import Regularisers, frozen_names, initial_values, regularisers
-from dkef.training.layout import Layout
-=======
 from dkef.models.kef.statistics import inducing_gram, lambda_gradient, solve
 from dkef.models.kef.tiles import TiledKernel
-from dkef.models.kef.variables import Layout, Regularisers, frozen_names, initial_values, regularisers
->>>>>>> e38ce66 (Take validation, phase 2 and the last alpha from tiles)
+from dkef.models.kef.variables import Regularisers, frozen_names, initial_values, regularisers
+from dkef.training.layout import Layout
 from tests.models.kef_examples import DEPTHS, KINDS, example_component, example_parameters, example_points
 from tests.training.small_runs import TINY, VARIANTS, rows
 

@@ -17,7 +17,8 @@ class Layer:
     activation: str  # softplus | tanh | relu | linear
 
 
-def _affine(layer: Layer, h: Tensor, x: Tensor) -> Tensor:
+def affine(layer: Layer, h: Tensor, x: Tensor) -> Tensor:
+    """h weight + bias + x skip, before the activation."""
     value = h @ layer.weight + layer.bias
     return value if layer.skip is None else value + input_product(x, layer.skip)
 
@@ -26,7 +27,7 @@ def features(x: Tensor, layers: Sequence[Layer]) -> Tensor:
     """phi(x) [n, w] for x [n, d], which may be a jet; without layers phi is the identity."""
     functions, h = functions_of(x), x
     for layer in layers:
-        h = _affine(layer, h, x)
+        h = affine(layer, h, x)
         if layer.activation != "linear":
             h = getattr(functions, layer.activation)(h)
     return h
@@ -45,7 +46,7 @@ def features_and_pullback(x: Tensor, layers: Sequence[Layer]) -> tuple[Tensor, C
     """
     ops, phi, slopes = backend_of(x), x, []
     for layer in layers:
-        phi, slope = _affine(layer, phi, x), 1.0
+        phi, slope = affine(layer, phi, x), 1.0
         if layer.activation == "softplus":
             phi, slope = ops.softplus_with_slope(phi)
         slopes.append(slope)

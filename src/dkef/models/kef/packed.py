@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dkef.core.arrays import Array
+from dkef.core.backend import NUMPY
 from dkef.models.kef.loops import LANES, scale_kernel
 from dkef.models.kef.parameters import Component, KefParameters
-from dkef.models.layers import Layer
+from dkef.models.layers import Layer, affine
 
 # Squares of what is kept stay above the smallest normal float32; less than this changes no sum of its terms.
 SMALLEST_KERNEL = 2.0**-62
@@ -87,7 +88,7 @@ class PackedKernel:
     def _put_basis(self, r: int, component: Component, z: Array) -> None:
         psi = z
         for layer in component.layers:
-            psi = activated(layer, pre_activation(layer, psi, z))[0]
+            psi = activated(layer, affine(layer, psi, z))[0]
         m, w = psi.shape
         self.column[r] = w
         if component.kind == "linear":
@@ -112,7 +113,7 @@ class PackedKernel:
         for r, component in enumerate(self.components):
             h = x
             for i, layer in enumerate(component.layers):
-                h, first, second = activated(layer, pre_activation(layer, h, x))
+                h, first, second = activated(layer, affine(layer, h, x))
                 slope[r, i, :, : h.shape[1]], bend[r, i, :, : h.shape[1]] = first, second
             slope[r, len(component.layers) :] = 1.0  # of layers that do nothing
             w = h.shape[1]
@@ -151,15 +152,13 @@ def in_precision(component: Component, dtype: str) -> Component:
     return Component(component.kind, number(component.rho), number(component.tau), layers)
 
 
-def pre_activation(layer: Layer, h: Array, x: Array) -> Array:
-    out: Array = h @ layer.weight + layer.bias
-    return out if layer.skip is None else out + x @ layer.skip
-
-
 def activated(layer: Layer, h: Array) -> tuple[Array, Array | float, Array | float]:
     """The layer's output for its pre-activation, and the first and second derivative of its activation."""
     if layer.activation == "linear":
         return h, 1.0, 0.0
-    e = np.exp(-np.abs(h))
-    share = 1.0 / (1.0 + e)
-    return np.maximum(h, 0.0) + np.log1p(e), np.where(h > 0, 1.0, e) * share, e * share * share
+    if layer.activation != "softplus":
+        raise ValueError(
+            f"a kernel network has the activation {layer.activation!r}; only softplus and linear are known"
+        )
+    value, slope = NUMPY.softplus_with_slope(h)
+    return value, slope, slope * (1.0 - slope)

@@ -7,7 +7,7 @@ RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
 SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --workflow-profile workflow/profiles/default
 
 .DEFAULT_GOAL := help
-.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak lint plan reproduce run publish figures tables bench lock clean
+.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak coverage lint plan reproduce run publish figures tables bench lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -44,6 +44,10 @@ fuzz: $(READY)  ## broken input for every reader, 20 minutes for each of four ta
 soak: MINUTES ?= 60
 soak: $(READY)  ## memory and rate of the normaliser and of training, an hour each or MINUTES=5
 	$(RUN) python -m tests.soak --minutes $(MINUTES)
+
+coverage: MODELS ?= 200
+coverage: $(READY)  ## how often the 95 % interval for log Z holds the truth, on models whose log Z is known; minutes
+	$(RUN) python -m tests.normaliser.coverage --models $(MODELS)
 
 lint: $(READY)  ## ruff, mypy, import-linter, snakefmt, snakemake --lint
 	$(RUN) ruff check .

@@ -9,7 +9,7 @@ from typing import Any
 from dkef.config.schema.normaliser import Normaliser
 from dkef.core.files import read_json, write_json
 from dkef.normaliser.chunks import ChunkRun
-from dkef.normaliser.proposals.choice import CheapestRun
+from dkef.normaliser.target import TargetRun
 from dkef.normaliser.weights import LONG_STAGES
 from tests.normaliser.examples import random_kef
 
@@ -32,13 +32,13 @@ def _run() -> ChunkRun:
 def whole_records() -> dict[str, dict[str, Any]]:
     """What the stage itself writes, by kind."""
     with tempfile.TemporaryDirectory() as name:
-        _entrant(Path(name))
-        choice = read_json(Path(name) / "choice.json")
+        _candidate(Path(name))
+        choice = read_json(Path(name) / "q0" / "choice.json")
     return {"pilot": _run().pilot(), "chunk": _run().chunk("z", 0), "choice": choice}
 
 
-def _entrant(folder: Path) -> Any:
-    return CheapestRun(MODEL, None, SETTINGS, NAME, 1, LOG)._entrant("q0", folder, None)
+def _candidate(folder: Path) -> Any:
+    return TargetRun(MODEL, None, SETTINGS, NAME, 1, LOG)._look("q0", folder)
 
 
 @functools.cache
@@ -53,10 +53,11 @@ def _other_parts(folder: Path) -> dict[str, Path]:
 def read(kind: str, data: bytes, folder: Path) -> None:
     """Read one fuzzed record as the stage does, up to the estimate that rests on it."""
     if kind == "choice":
-        (folder / "choice.json").write_bytes(data)
-        entrant = _entrant(folder)
-        assert entrant.sound in (True, False)
-        entrant.cost_of(0.01)
+        (folder / "q0").mkdir(exist_ok=True)
+        (folder / "q0" / "choice.json").write_bytes(data)
+        candidate = _candidate(folder)
+        candidate.cost_of(0.01, 0.04)
+        write_json(folder / "method.json", candidate.method.record())
         return
     fuzzed = folder / "fuzzed.json"
     fuzzed.write_bytes(data)

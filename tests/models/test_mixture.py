@@ -70,7 +70,7 @@ def test_a_component_with_an_estimated_log_z_enters_with_its_normalised_density(
     np.testing.assert_allclose(model.log_prob(x), TWO.log_density(x), rtol=1e-12)
 
 
-def test_log_z_from_samples_of_q0_agrees_with_quadrature() -> None:
+def test_log_z_of_a_component_agrees_with_quadrature() -> None:
     from dkef.models.kef.density import KefModel
     from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 
@@ -78,12 +78,12 @@ def test_log_z_from_samples_of_q0_agrees_with_quadrature() -> None:
     q0 = BaseMeasure(np.array([0.1, -0.2]), np.array([1.0, 1.5]), np.array([2.0, 1.8]))
     kernel = Component("gaussian", 1.0, 0.5, ())
     parameters = KefParameters(rng.normal(size=5), rng.normal(size=(5, 2)), (kernel,), q0)
-    found = ComponentLogZ(200_000).log_z(KefModel(parameters), np.zeros((0, 2)), FitContext())
+    found = ComponentLogZ(200_000).log_z(KefModel(parameters), rng.normal(size=(100, 2)), FitContext())
     axis = np.linspace(-15, 15, 601)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
     exact = math.log(np.exp(parameters.log_density(grid)).sum() * (axis[1] - axis[0]) ** 2)
     assert found.status == "ok"
-    assert found.stderr < 0.01
+    assert found.stderr < 0.02
     assert found.value == pytest.approx(exact, abs=4 * found.stderr)
     assert 0 < found.bias_bound < 0.01
 
@@ -225,7 +225,7 @@ def test_the_code_that_normalises_components_counts_as_code_of_the_mixture() -> 
     assert {"dkef.models.mixture.spec", "dkef.models.kef.spec", "dkef.normaliser.components"} == set(
         target_modules(section)
     )
-    with pytest.raises(ConfigError, match=r"model\.log_z\.samples is 1; allowed is >= 2"):
+    with pytest.raises(ConfigError, match=r"model\.log_z\.samples is 1; allowed is >= 1000"):
         compose_cell(("model=mixture_dkef_g15", "model.log_z.samples=1"))
 
 

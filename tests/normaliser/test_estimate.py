@@ -45,6 +45,10 @@ def gaussian_q0(d: int, sigma: float) -> BaseMeasure:
     return BaseMeasure(np.zeros(d), np.full(d, sigma), np.full(d, 2.0))
 
 
+def record_of(*arguments: Any) -> dict[str, Any]:
+    return conclude(*arguments)[0]
+
+
 def test_alpha_zero_gives_the_normaliser_of_q0():
     parameters = random_kef(d=4)
     nothing = replace(parameters, alpha=np.zeros_like(parameters.alpha))
@@ -139,7 +143,7 @@ def test_an_estimate_that_few_samples_carry_is_not_trusted_and_has_no_bound(d, t
 
 
 def heavy(k: float) -> tuple[float, ...]:
-    """Logs of the largest of 2000 weights with the tail index k: quantiles of the Pareto law."""
+    """Logs of the largest of 2000 weights with the Pareto shape k: quantiles of the Pareto law."""
     return tuple((-k * np.log((np.arange(TAIL + 1) + 0.5) / 2000) - 3).tolist())
 
 
@@ -166,40 +170,37 @@ def moments(log_mean: float, relative_spread: float, n: int = 1000) -> Moments:
             "one sample makes 0.02 of Z and 40% of the sum of squares",
         ),
         (stages(z=moments(0, 1), second=moments(0.4, 1)), "two halves differ by 0.4 nats"),
-        (stages(z=replace(moments(0, 1), largest=heavy(1.0))), "the tail index"),
+        (stages(z=replace(moments(0, 1), largest=heavy(1.0))), "a Pareto k-hat of"),
     ],
 )
 def test_each_doubt_is_told_in_words(stages, reason):
-    assert reason in conclude("q0", Pilot(-5.0, -1.0, 0.4), stages, "samples")["status"]
+    assert reason in record_of("q0", Pilot(-5.0, -1.0, 0.4), stages, "samples")["status"]
 
 
 def test_agreement_leaves_no_doubt():
-    record = conclude("q0", Pilot(-5.0, -1.0, 0.4), stages(), "samples", {"mixture": moments(0.01, 1)})
+    record = record_of("q0", Pilot(-5.0, -1.0, 0.4), stages(), "samples")
     assert (record["status"], record["bound_condition"]) == ("ok", "ok")
-
-
-def test_an_estimate_from_another_proposal_that_differs_is_told():
-    record = conclude("q0", Pilot(-5.0, -1.0, 0.4), stages(), "samples", {"mixture": moments(1.0, 1)})
-    assert "estimate from mixture differs by 1 nats" in record["status"]
 
 
 def test_an_odd_tail_that_makes_little_of_the_squares_is_no_doubt():
     light = tuple(-10 + value for value in heavy(1.0))
-    assert conclude("q0", Pilot(-5.0, -1.0, 0.4), stages(z=replace(moments(0, 1), largest=light)), "")["status"] == "ok"
+    assert (
+        record_of("q0", Pilot(-5.0, -1.0, 0.4), stages(z=replace(moments(0, 1), largest=light)), "")["status"] == "ok"
+    )
 
 
 def test_one_sample_among_many_effective_ones_is_no_doubt():
     """10^6 weights of which one makes a fifth of the squares but a thousandth of Z."""
     many = Moments(10**6, 0.0, math.log(5e6), math.log(1e3))
     assert many.largest_square_share > 0.1
-    assert conclude("mixture", Pilot(-5.0, -1.0, 0.4), stages(many, many, many), "")["status"] == "ok"
+    assert record_of("mixture", Pilot(-5.0, -1.0, 0.4), stages(many, many, many), "")["status"] == "ok"
 
 
 def test_a_bound_beyond_all_numbers_is_told_in_words_because_json_has_no_infinity():
     """The variance run met a mode, 500 nats above what the run behind the bound's Z saw."""
     rng = np.random.default_rng(0)
     low, high = (Moments.of_weights(level + rng.normal(size=1000)) for level in (0.0, 500.0))
-    record = conclude("q0", Pilot(-3.0, -1.5, 0.1), Stages(high, low, (low, low)), "samples")
+    record = record_of("q0", Pilot(-3.0, -1.5, 0.1), Stages(high, low, (low, low)), "samples")
     assert record["log_z_bias_bound"] is None
     assert record["bound_condition"] == "the bound is too large to be written as a number"
     json.dumps(record, allow_nan=False)

@@ -213,12 +213,12 @@ class Plan:
     def _normaliser(self, dataset: str, model: str) -> dict[str, Any]:
         """The settings that the chosen proposal reads."""
         settings = self.cell(dataset, model).normaliser
-        unread = {"q0": {"cover", "annealing"}, "mixture": {"annealing"}}.get(settings.proposal, set())
+        unread = {"q0": {"defensive_mixture", "annealing"}, "mixture": {"annealing"}}.get(settings.proposal, set())
         return {key: value for key, value in plain(settings).items() if key not in unread}
 
     def proposals_slice(self, dataset: str, model: str, seed: int) -> str:
         cell = self.cell(dataset, model)
-        reads = {key: plain(cell.normaliser)[key] for key in ("percentile", "cover", "annealing")}
+        reads = {key: plain(cell.normaliser)[key] for key in ("percentile", "defensive_mixture", "annealing")}
         return canonical(_name(dataset, model, seed) | {"normaliser": reads, "proposals": plain(cell.proposals)})
 
     def compare_slice(self, dataset: str, model: str, seed: int) -> str:

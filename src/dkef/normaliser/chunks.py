@@ -1,11 +1,11 @@
 """Chunk files: one small JSON for the pilot and for each chunk, written once, merged in the order of their numbers."""
 
 import logging
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from dkef.config.code import sources_digest
@@ -15,14 +15,14 @@ from dkef.core.errors import DkefError, one_line
 from dkef.core.files import AGAIN, read_json, write_json
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
-from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, own_doubts, run_pilot
+from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, run_pilot
 from dkef.normaliser.files import PILOT, chunk_name
+from dkef.normaliser.interval import TWO_SIDED, Method, own_doubts
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals.store import BEHIND_PARTS, Q0, Name, Proposal, parameters_digest, weights_of
 from dkef.normaliser.weights import LONG_STAGES, Halves
 
 _REPORT_SECONDS = 20.0
-_NO_OTHERS: Mapping[str, Moments] = MappingProxyType({})
 
 
 class Progress:
@@ -57,9 +57,9 @@ def clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
-def _rounds(most: int, tolerance: float | None) -> Iterator[int]:
-    """How many chunks to have before each look at the bound: 1, 2, 4, ... and all; all at once without a tolerance."""
-    chunks = most if tolerance is None else 1
+def _rounds(most: int) -> Iterator[int]:
+    """How many chunks to have before each look at the bound: 1, 2, 4, ... and all."""
+    chunks = 1
     while chunks < most:
         yield chunks
         chunks *= 2
@@ -123,44 +123,62 @@ class ChunkRun:
         if not self._usable(path, self._chunk_identity(stage, number)):
             write_json(path, self.chunk(stage, number, progress))
 
-    def merge(
-        self, pilot: Path, stages: dict[str, list[Path]], stopped: str = "samples",
-        others: Mapping[str, Moments] = _NO_OTHERS,
-    ) -> dict[str, Any]:  # fmt: skip
-        """The record of log_z.json from finished files; `others` are estimates from other proposals."""
-        known = {stage: self._merge_stage(stage, paths) for stage, paths in stages.items()}
-        variance, bound_z = (Moments.merge(known[stage]) for stage in ("variance", "bound_z"))
-        return conclude(self.kind, self._read_pilot(pilot), Stages(variance, bound_z, known["z"]), stopped, others)
+    def merge(self, pilot: Path, stages: dict[str, list[Path]]) -> dict[str, Any]:
+        """The record of log_z.json from finished files."""
+        return self._concluded(self._read_pilot(pilot), stages, "samples", None)[0]
 
-    def in_folder(self, folder: Path, others: Mapping[str, Moments] = _NO_OTHERS) -> dict[str, Any]:
-        """The whole estimate with its files in a folder: what is there is used, what is missing is computed.
+    def in_folder(self, folder: Path) -> dict[str, Any]:
+        """The whole estimate with its files in a folder: what is there is used, what is missing is computed."""
+        return self.estimate_in(folder)[0]
 
-        With a tolerance, all stages grow together by doubling until the bound is below it or the budget is spent.
-        The decision looks at the streams of the bound only, so that log Z is not the result of optional stopping.
+    def estimate_in(self, folder: Path) -> tuple[dict[str, Any], Method]:
+        """As `in_folder`, with the estimate itself.
+
+        With a tolerance, a stream of its own grows by doubling until it says that the bound and the standard error of
+        the others, with as many samples each, will be small enough and nothing looks wrong, or the budget is spent.
+        None of what is reported has been looked at for that decision, so that it is not the result of optional
+        stopping.
         """
         pilot_file = folder / PILOT
         self.keep_pilot(pilot_file)
         pilot = self._read_pilot(pilot_file)
-        budget = {stage: self.settings.chunks(stage) for stage in LONG_STAGES}
-        for most in _rounds(max(budget.values()), self.settings.tolerance):
-            files = self._complete(folder, {stage: min(most, chunks) for stage, chunks in budget.items()})
-            if self._tolerance_reached(pilot, files):
-                return self.merge(pilot_file, files, "tolerance", others)
-        return self.merge(pilot_file, files, "samples" if self.settings.tolerance is None else "budget", others)
+        counts = {stage: self.settings.chunks(stage) for stage in LONG_STAGES}
+        stopped, stopping = "samples", None
+        if self.settings.tolerance is not None:
+            stopped = "budget"
+            for most in _rounds(max(counts.values())):
+                stopping = self._stage_moments("stopping", self._complete(folder, {"stopping": most})["stopping"])
+                if self._enough(pilot, stopping):
+                    stopped, counts = "tolerance", {stage: min(most, n) for stage, n in counts.items()}
+                    break
+        return self._concluded(pilot, self._complete(folder, counts), stopped, stopping)
 
-    def _tolerance_reached(self, pilot: Pilot, files: dict[str, list[Path]]) -> bool:
-        if self.settings.tolerance is None:
-            return False
-        variance, bound_z = (Moments.merge(self._merge_stage(s, files[s])) for s in ("variance", "bound_z"))
-        n = len(files["z"]) * self.settings.chunk_samples
+    def _concluded(
+        self, pilot: Pilot, files: dict[str, list[Path]], stopped: str, stopping: Moments | None
+    ) -> tuple[dict[str, Any], Method]:
+        variance, bound_z = (self._stage_moments(stage, files[stage]) for stage in ("variance", "bound_z"))
+        stages = Stages(variance, bound_z, self._merge_stage("z", files["z"]))
+        return conclude(self.kind, pilot, stages, stopped, stopping, self.weights.cost)
+
+    def _enough(self, pilot: Pilot, stopping: Moments) -> bool:
+        """Whether three streams as long as this one will do."""
+        tolerance, half_width = self.settings.tolerance, self.settings.half_width
+        assert tolerance is not None
+        n = 3 * stopping.count
+        unsure = own_doubts(stopping)
+        found = 0.0
         try:
-            found = bound(pilot, variance, bound_z, n)
+            found = bound(pilot, stopping, stopping, n)
         except BoundError as failure:
-            self.log.info("%.3g samples: no bound: %s", n, failure)
-            return False
-        unsure = own_doubts(variance)
-        self.log.info("%.3g samples: bound %.3g nats%s", n, found, "".join(f"; {doubt}" for doubt in unsure))
-        return found < self.settings.tolerance and not unsure
+            if pilot.log_a is not None:  # no number of samples gives a bound to a linear kernel
+                unsure.append(f"no bound: {failure}")
+        width = TWO_SIDED * stopping.stderr / math.sqrt(3)
+        remarks = "".join(f"; {doubt}" for doubt in unsure)
+        self.log.info("%.3g samples: bound %.3g nats, interval +- %.3g%s", n, found, width, remarks)
+        return found < tolerance and (half_width is None or width < half_width) and not unsure
+
+    def _stage_moments(self, stage: str, paths: Iterable[Path]) -> Moments:
+        return Moments.merge(self._merge_stage(stage, paths))
 
     def _complete(self, folder: Path, counts: dict[str, int]) -> dict[str, list[Path]]:
         """Compute what is missing of the first chunks of each stage; returns all their files."""

@@ -16,7 +16,7 @@ from dkef.config.typed import of_record
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.core.files import AGAIN
-from dkef.normaliser.pareto import TAIL, tail_index, tail_size
+from dkef.normaliser.pareto import TAIL, pareto_k_hat, tail_size
 
 MOST_WEIGHTS = 10**18
 LARGEST_LOG = 1e15  # the rounding of larger logarithms is itself more than a nat
@@ -90,9 +90,9 @@ class Moments:
         return math.exp(2 * self.log_max - self.log_sum_squares)
 
     @property
-    def tail_index(self) -> float | None:
+    def pareto_k_hat(self) -> float | None:
         """Shape of the Pareto law that the largest r follow (`pareto`); None where there are too few."""
-        return tail_index(np.array(self.largest), self.count)
+        return pareto_k_hat(np.array(self.largest), self.count)
 
     @property
     def tail_square_share(self) -> float:

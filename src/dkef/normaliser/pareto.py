@@ -21,7 +21,7 @@ def tail_size(n: int) -> int:
     return min(TAIL, n // 5, int(3 * math.sqrt(n)))
 
 
-def tail_index(largest: Array, n: int) -> float | None:
+def pareto_k_hat(largest: Array, n: int) -> float | None:
     """k of n weights from the logs of the largest of them, in descending order; None where there are too few.
 
     Zhang and Stephens (2009): with b = -k / sigma, the profile likelihood of b is averaged over a grid that follows

@@ -18,8 +18,8 @@ from dkef.models.protocol import DensityModel
 from dkef.models.storage import load_own_model
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.files import PROPOSAL
-from dkef.normaliser.proposals.choice import CheapestRun
 from dkef.normaliser.proposals.store import Name, kept_proposal, read_proposal
+from dkef.normaliser.target import TargetRun
 
 log = logging.getLogger("dkef.normaliser.run")
 
@@ -68,7 +68,7 @@ def estimate_in(
     """The whole estimate with its files in a folder; what is finished there is not done again."""
     with threadpool_limits(1, user_api="blas"):
         if settings.proposal == "cheapest":
-            return CheapestRun(parameters, rows, settings, name, threads, log).in_folder(folder)
+            return TargetRun(parameters, rows, settings, name, threads, log).in_folder(folder)
         file = folder / PROPOSAL
         proposal = kept_proposal(file, settings.proposal, parameters, rows, settings, name, log.info)
         return ChunkRun(parameters, settings, name, threads, log, proposal).in_folder(folder)
@@ -79,9 +79,10 @@ def write_log_z(path: Path, record: dict[str, Any]) -> None:
     write_json(path, record)
     bias = record["log_z_bias_bound"]
     log.info(
-        "log Z = %.6f from %s, standard error %.2g, bias %s, effective sample size %.4g of %.4g; %s",
-        record["log_z"], record["proposal"], record["log_z_stderr"],
+        "log Z = %.6f from %s, 95 %% interval %.4f to %.4f, bias %s, effective sample size %.4g of %.4g; %s",
+        record["log_z"], record["proposal"], record["log_z_low"], record["log_z_high"],
         f"at most {bias:.2g}" if bias is not None else f"not bounded ({record['bound_condition']})",
-        record["effective_sample_size"], record["samples"], record["status"],
+        record["effective_sample_size"], record["samples"],
+        "no sign of trouble" if record["status"] == "ok" else record["status"],
     )  # fmt: skip
     log.info("written to %s", path)

@@ -24,7 +24,8 @@ from dkef.normaliser.simd.program import Program, evaluate_block, pack, workspac
 from dkef.normaliser.simd.vector import BLOCK
 
 LONG_STAGES = ("variance", "bound_z", "z")
-STAGES = ("percentile", "hoeffding", *LONG_STAGES, "choice")  # disjoint streams; all but the last as in Appendix D
+# Disjoint streams: those of Appendix D, a first look at a proposal, and what decides how many samples to draw.
+STAGES = ("percentile", "hoeffding", *LONG_STAGES, "choice", "stopping")
 SPAN = 1 << 18  # samples of q0 a thread takes at once: a fraction of a second, and their f stay in the cache
 assert SPAN % BLOCK == 0
 

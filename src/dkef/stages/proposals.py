@@ -38,4 +38,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with threadpool_limits(1, user_api="blas"):
         rows = list(estimates(parameters, splits, grid, settings, tuple(cell.values()), args.folder, args.threads))
     complete = [cell | row | {"status": status_among(row, rows)} | provenance for row in rows]
-    write_table(args.out, PROPOSALS.columns, complete)
+    write_table(args.out, PROPOSALS.columns, [{key: row[key] for key in PROPOSALS.columns} for row in complete])

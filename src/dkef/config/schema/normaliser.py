@@ -1,6 +1,6 @@
 """The `normaliser` section: how log Z is estimated."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
@@ -12,25 +12,19 @@ LEAST_PILOT = 300  # rho is then uncertain by 0.11: a percentile of 20 or 30 sta
 
 StreamSize = Annotated[int, Field(ge=1, le=2**32)]  # a sample's number within its stream is 32 bits
 Proposal = Literal["q0", "mixture", "annealed", "cheapest"]
-CoverKind = Literal["rows", "local", "clusters", "adapted", "bridged"]
 
 
 @section
 @dataclass(frozen=True)
-class CoverSettings:
-    """h of the proposal g = eps q0 + (1 - eps) h; a pilot run chooses among all kinds and widths."""
+class DefensiveMixtureSettings:
+    """h of the proposal g = eps q0 + (1 - eps) h."""
 
     q0_share: Share = 0.1  # eps
-    kinds: Annotated[list[CoverKind], Field(min_length=1)] = field(
-        default_factory=lambda: ["rows", "clusters", "adapted", "bridged"]
-    )
-    widths: Annotated[list[Positive], Field(min_length=1)] = field(
-        default_factory=lambda: [0.3, 0.45, 0.7, 1.0, 1.4, 2.0]
-    )
     centres: Count = 1500  # training rows that become centres, at most
-    clusters: Count = 20  # 60 take three times as long to fit: 1,700 of 200,000 samples effective on Parkinsons, was 93
-    pilot_samples: Count = 4000  # of each candidate, and all serve all
-    adapt_draws: Count = 5000  # of each round of adaptation, times the dimension
+    clusters: Count = 20
+    modes: Count = 60  # at most
+    mode_starts: Count = 600  # points that the search for modes begins at, the inducing points first
+    adapt_draws: Count = 2000  # of each round of adaptation, times the dimension
     adapt_rounds: Whole = 8
     renewals: Whole = 2  # times that the components are placed again, each followed by as many rounds
 
@@ -41,13 +35,13 @@ class Annealing:
     """The path from g to p~."""
 
     # 400 temperatures had 65 % of the chains effective on RedWine where 100 have 50 %, at four times the cost
-    temperatures: Count = 100
+    temperatures: Count = 100  # at most: no more are taken than the distance from g to p~ asks for
     steps: Count = 1  # Hamiltonian proposals at each temperature
     # gradient steps of each proposal; 1 is Langevin. 8 have a quarter of the chains effective at D = 43, where 8 single
     # steps had a twentieth
     leapfrog: Count = 8
     first_step: Positive = 0.3  # step size where the pilot chains begin to adapt it
-    pilot_chains: Count = 200
+    pilot_chains: Count = 100
 
 
 @section
@@ -63,9 +57,12 @@ class Normaliser:
     # samples round up to whole ones
     chunk_samples: StreamSize = 1_000_000_000
     tolerance: Positive | None = None  # stop as soon as the bound is below so many nats; None spends the budget
+    half_width: Positive | None = (
+        None  # of the 95 % interval for log Z, in nats: with a tolerance, go on until it is met
+    )
     # of r, which becomes s of the bound; lower where few samples make rho uncertain
     percentile: Annotated[float, Field(gt=0, lt=50)] = 40.0
-    cover: CoverSettings = CoverSettings()
+    defensive_mixture: DefensiveMixtureSettings = DefensiveMixtureSettings()
     annealing: Annealing = Annealing()
 
     def __post_init__(self) -> None:

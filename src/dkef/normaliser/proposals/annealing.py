@@ -20,11 +20,13 @@ from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.models.kef.langevin import ScoreField
 from dkef.models.kef.parameters import KefParameters
-from dkef.normaliser.proposals.cover import Cover
-from dkef.normaliser.proposals.mixture import Mixture, cost
+from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, cost
+from dkef.normaliser.proposals.normals import CutNormals
 from dkef.normaliser.weights import Weights
 
 TARGET_ACCEPTANCE = 0.65  # of Hamiltonian proposals; the optimum is flat
+PILOT_TEMPERATURES = 16
+TEMPERATURES_PER_SQUARE, LEAST_TEMPERATURES = 4.0, 8  # chains do not mix at once; see `tune`
 _GAIN = 0.5  # of the step size's adaptation to the share of accepted proposals
 
 
@@ -68,7 +70,9 @@ class AnnealedWeights(Weights):
 
     span = 128
 
-    def __init__(self, parameters: KefParameters, mixture: Mixture, schedule: Schedule, *name: str | int) -> None:
+    def __init__(
+        self, parameters: KefParameters, mixture: DefensiveMixture, schedule: Schedule, *name: str | int
+    ) -> None:
         self.mixture, self.schedule, self.name = mixture, schedule, name
         self.log_a = mixture.log_lower_bound(parameters)
         moves = (len(schedule.b) - 2) * schedule.steps  # none at b = 0 and b = 1
@@ -107,36 +111,41 @@ class AnnealedWeights(Weights):
 
 
 def tune(
-    parameters: KefParameters, mixture: Mixture, settings: Annealing, name: tuple[str | int, ...],
+    parameters: KefParameters, mixture: DefensiveMixture, settings: Annealing, name: tuple[str | int, ...],
     report: Callable[[str], None] = lambda line: None,
 ) -> Schedule:  # fmt: skip
     """Temperatures and step sizes from pilot chains.
 
-    The first pass goes through even temperatures and notes how much log p~ - log g spreads at each; the temperatures
-    are then placed so that every one of them adds the same spread to log r. The second pass finds the step sizes.
+    The first pass goes through a few even temperatures and notes how much log p~ - log g spreads at each. With the
+    integral L of that spread over b, chains that mix at once would have a variance of log r of L^2 over the number of
+    temperatures: so many are taken, up to a limit, and placed so that every one of them adds the same spread. The
+    second pass finds the step sizes.
     """
-    metric = np.linalg.cholesky(tight_covariance(mixture.cover))
-    even = np.linspace(0, 1, settings.temperatures + 1)
+    metric = np.linalg.cholesky(tight_covariance(mixture.normals))
+    even = np.linspace(0, 1, min(PILOT_TEMPERATURES, settings.temperatures) + 1)
     first_steps = np.full(len(even), settings.first_step)
     schedule = Schedule(even, first_steps, metric, settings.steps, settings.leapfrog)
     for label in ("temperatures", "step sizes"):
         run = AnnealedWeights(parameters, mixture, schedule, *name)
         spread, step, accepted = _pilot(run, settings.pilot_chains, rng_for("normalise tuning", *name, label))
-        report(f"annealing pilot ({label}): step size {step[1]:.3g} to {step[-1]:.3g}, {accepted:.0%} accepted")
-        b = _even_spread(schedule.b, spread) if label == "temperatures" else schedule.b
+        b = _even_spread(schedule.b, spread, settings.temperatures) if label == "temperatures" else schedule.b
         schedule = replace(schedule, b=b, step=np.interp(b, schedule.b, step))
+        report(
+            f"annealing pilot ({label}): {len(b) - 1} temperatures, step size {step[1]:.3g} to {step[-1]:.3g}, "
+            f"{accepted:.0%} accepted"
+        )
     return schedule
 
 
-def tight_covariance(cover: Cover) -> Array:
+def tight_covariance(h: CutNormals) -> Array:
     """Inverse of the mean precision of the components of h.
 
     The greatest curvature limits the step. Measured by the mean covariance, which the widest components decide, a
     step is as small everywhere as the narrowest direction of any component asks for: a tenth as long on RedWine.
     """
-    inverses = np.linalg.inv(cover.factors)
+    inverses = np.linalg.inv(h.factors)
     precisions = inverses.transpose(0, 2, 1) @ inverses  # [j, d, d]
-    shares = np.bincount(cover.shape, cover.weights, len(precisions))  # of h, by shape
+    shares = np.bincount(h.shape, h.weights, len(precisions))  # of h, by shape
     covariance: Array = np.linalg.inv(np.tensordot(shares, precisions, axes=1))
     return covariance
 
@@ -163,11 +172,12 @@ def _spread(state: _State) -> float:
     return float(high - low) / 2
 
 
-def _even_spread(b: Array, spread: Array) -> Array:
-    """As many temperatures as b, between which the spread, integrated over b, is the same."""
+def _even_spread(b: Array, spread: Array, most: int) -> Array:
+    """Temperatures between which the spread, integrated over b, is the same; as many as it needs, up to a limit."""
     pieces = np.diff(b) * 0.5 * (spread[1:] + spread[:-1])
+    count = int(np.clip(TEMPERATURES_PER_SQUARE * pieces.sum() ** 2, min(LEAST_TEMPERATURES, most), most))
     floor = 0.1 * pieces.mean() + np.finfo(float).tiny  # never a gap where the pilot chains happened to agree
     total = np.concatenate([[0.0], np.cumsum(pieces + floor)])
-    placed: Array = np.interp(np.linspace(0, total[-1], len(b)), total, b)
+    placed: Array = np.interp(np.linspace(0, total[-1], count + 1), total, b)
     placed[0], placed[-1] = 0.0, 1.0
     return placed

@@ -7,7 +7,7 @@ import numpy as np
 from dkef.core.arrays import Array
 
 # Types and shapes of all arrays, by kind of proposal; letters are lengths, each the same wherever it stands.
-COVER = {
+MIXTURE = {
     "weights": "float64 k",
     "centres": "float64 kd",
     "shape": "int64 k",
@@ -15,7 +15,7 @@ COVER = {
     "q0_share": "float64",
 }
 SCHEDULE = {"b": "float64 t", "step": "float64 t", "metric": "float64 dd", "steps": "int64", "leapfrog": "int64"}
-LAYOUT: dict[str, dict[str, str]] = {"q0": {}, "mixture": COVER, "annealed": COVER | SCHEDULE}
+LAYOUT: dict[str, dict[str, str]] = {"q0": {}, "mixture": MIXTURE, "annealed": MIXTURE | SCHEDULE}
 LARGEST = 1e60  # of any number, and of the inverse of a width: beyond it, squares overflow
 MISSING_SHARE = 1e-8  # of weights that add to 1 but for rounding
 

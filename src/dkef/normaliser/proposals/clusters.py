@@ -4,6 +4,7 @@ import math
 import warnings
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dkef.core.arrays import Array
 
@@ -19,8 +20,8 @@ def gaussian_clusters(rows: Array, clusters: int, rng: np.random.Generator) -> t
     enough = max(1, min(clusters, len(rows) // (2 * rows.shape[1] + 2)))  # rows to tell a covariance from
     ridge = _RIDGE * float(rows.var(axis=0).mean())
     fit = GaussianMixture(enough, reg_covar=ridge, max_iter=50, tol=1e-2, random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # any cover will do; a better one costs more than it saves
+    with warnings.catch_warnings(), threadpool_limits(1):  # k-means starts threads of its own
+        warnings.simplefilter("ignore", ConvergenceWarning)  # any clusters will do
         fit.fit(rng.permutation(rows)[:_ROWS])
     return fit.weights_ / fit.weights_.sum(), fit.means_, fit.covariances_
 

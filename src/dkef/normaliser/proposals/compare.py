@@ -18,7 +18,7 @@ from dkef.data.splits import Splits
 from dkef.models.kef.density import blocks
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.chunks import ChunkRun
-from dkef.normaliser.estimate import missed_mass
+from dkef.normaliser.interval import TWO_SIDED
 from dkef.normaliser.proposals.store import kept_proposal
 
 log = logging.getLogger("dkef.normaliser.proposals")
@@ -51,26 +51,24 @@ def estimates(
                 "stderr": record["log_z_stderr"],
                 "bias_bound": record["log_z_bias_bound"],
                 "effective_samples": record["effective_sample_size"],
-                "tail_index": record["tail_index"],
+                "tail_index": record["pareto_k_hat"],
                 "halves_apart": abs(record["log_z_halves"][0] - record["log_z_halves"][1]),
                 "log_likelihood": log_p - record["log_z"],
                 "status": record["status"],
+                "lower_limit": record["methods"][0]["lower_limit"],
             }
 
 
 def status_among(row: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    """The status of an estimate, given all others of the same Z; of those that refute it a sound one is named first."""
+    """The status of an estimate, given all others of the same Z: has one of them found mass that it has missed?"""
     status: str = row["status"]
-    refutations = []
-    for other in rows:
-        sound = other["status"] == "ok"
-        gap = missed_mass(row["log_z"], row["stderr"], other["log_z"], other["stderr"], sound)
-        if gap is not None:
-            found = f"{other['samples']:.3g} samples of {other['proposal']} find {gap:.2g} nats more"
-            refutations.append((sound, gap, found))
-    if not refutations:
+    upper = row["log_z"] + TWO_SIDED * row["stderr"]
+    refuting = [other for other in rows if other["lower_limit"] is not None and other["lower_limit"] > upper]
+    if not refuting:
         return status
-    *_, found = max(refutations)
+    largest = max(refuting, key=lambda other: other["lower_limit"])
+    gap = largest["lower_limit"] - row["log_z"]
+    found = f"{largest['samples']:.3g} samples of {largest['proposal']} find at least {gap:.2g} nats more"
     return f"untrusted: {found}" if status == "ok" else f"{status}; {found}"
 
 
@@ -79,5 +77,5 @@ def _sized(settings: Normaliser, kind: Proposal, samples: int) -> Normaliser:
     return Normaliser(
         proposal=kind, samples=samples, bound_samples=min(samples, MOST_BOUND),
         pilot_samples=min(max(samples // PILOT_SHARE, LEAST), MOST_PILOT), chunk_samples=min(samples, CHUNK),
-        percentile=settings.percentile, cover=settings.cover, annealing=settings.annealing,
+        percentile=settings.percentile, defensive_mixture=settings.defensive_mixture, annealing=settings.annealing,
     )  # fmt: skip

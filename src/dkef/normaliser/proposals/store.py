@@ -1,7 +1,7 @@
 """The proposals by name: fitted once for a model, kept in a file, turned into weights by any job.
 
 q0         nothing to fit: Appendix D of the paper
-mixture    g = eps q0 + (1 - eps) h, with h around the training rows (`mixture`, `cover`)
+mixture    g = eps q0 + (1 - eps) h, with h around the training rows (`defensive_mixture`, `normals`)
 annealed   chains from that g to p~ (`annealing`)
 """
 
@@ -23,9 +23,9 @@ from dkef.core.provenance import array_digest, canonical, config_digest
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.proposals.annealing import AnnealedWeights, Schedule, tune
 from dkef.normaliser.proposals.checks import fault_of
-from dkef.normaliser.proposals.cover import Cover
-from dkef.normaliser.proposals.cover_fit import fit_cover
-from dkef.normaliser.proposals.mixture import Mixture, MixtureWeights
+from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, MixtureWeights
+from dkef.normaliser.proposals.fit import fit_defensive_mixture
+from dkef.normaliser.proposals.normals import CutNormals
 from dkef.normaliser.weights import Q0Weights, Weights
 
 WHAT, REMEDY = "a proposal of the normalise stage", "delete it and run the pilot again"
@@ -66,10 +66,10 @@ def fit_proposal(
         raise DkefError(f"the proposal {kind} is built around the training rows; name their file with --data")
     if rows.shape[1] != parameters.z.shape[1]:
         raise DkefError(f"the training rows have {rows.shape[1]} columns, the model {parameters.z.shape[1]}")
-    fitted = fit_cover(parameters, rows, settings.cover, name, report)
-    cover = fitted.cover
+    fitted = fit_defensive_mixture(parameters, rows, settings.defensive_mixture, name, report)
+    h = fitted.normals
     arrays = {
-        "weights": cover.weights, "centres": cover.centres, "shape": cover.shape, "factors": cover.factors,
+        "weights": h.weights, "centres": h.centres, "shape": h.shape, "factors": h.factors,
         "q0_share": np.asarray(fitted.q0_share),
     }  # fmt: skip
     proposal = Proposal("mixture", arrays)
@@ -83,9 +83,14 @@ def _annealed(
     return Proposal("annealed", mixture.arrays | {key: np.asarray(value) for key, value in vars(schedule).items()})
 
 
-def _mixture(arrays: Mapping[str, Array], parameters: KefParameters) -> Mixture:
-    cover = Cover(arrays["weights"], arrays["centres"], arrays["shape"], arrays["factors"])
-    return Mixture(parameters.q0, cover, float(arrays["q0_share"]))
+def mixture_of(proposal: Proposal, parameters: KefParameters) -> DefensiveMixture:
+    """g of a fitted proposal, which is not q0."""
+    return _mixture(proposal.arrays, parameters)
+
+
+def _mixture(arrays: Mapping[str, Array], parameters: KefParameters) -> DefensiveMixture:
+    h = CutNormals(arrays["weights"], arrays["centres"], arrays["shape"], arrays["factors"])
+    return DefensiveMixture(parameters.q0, h, float(arrays["q0_share"]))
 
 
 def parameters_digest(parameters: KefParameters) -> str:
@@ -100,7 +105,10 @@ def kept_proposal(
     report: Callable[[str], None] = lambda line: None, mixture: Proposal | None = None,
 ) -> Proposal:  # fmt: skip
     """The proposal in a file if it is the one asked for; else it is fitted and written there."""
-    reads: dict[str, list[Any]] = {"mixture": [settings.cover], "annealed": [settings.cover, settings.annealing]}
+    reads: dict[str, list[Any]] = {
+        "mixture": [settings.defensive_mixture],
+        "annealed": [settings.defensive_mixture, settings.annealing],
+    }
     wanted = {
         "kind": kind, "name": list(name), "parameters": parameters_digest(parameters),
         "settings": [plain(section) for section in reads.get(kind, [])], "code": sources_digest(BEHIND_PARTS),

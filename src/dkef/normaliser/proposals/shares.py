@@ -1,4 +1,4 @@
-"""Shares of the parts of a cover by what importance sampling pays for them, not by the mass they hold.
+"""Shares of the parts of h by what importance sampling pays for them, not by the mass they hold.
 
 Adaptation gives a component the share of Z that it covers. Where little mass is spread thinly, between the clusters
 and q0 or in narrow peaks near the rows, that means few samples of very large weights, and those make the variance. The
@@ -13,33 +13,61 @@ from the latest g, so that regions whose cost was underrated are found, and keep
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 
 from dkef.core.arrays import Array
 from dkef.models.kef.parameters import KefParameters
-from dkef.normaliser.proposals.cover import Cover
-from dkef.normaliser.proposals.mixture import Mixture, log_p, rounded
+from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, log_p, rounded
+from dkef.normaliser.proposals.normals import CutNormals
 from dkef.normaliser.simd.program import pack
+from dkef.normaliser.simd.vector import PANEL
 
 ROUNDS, UPDATES = 4, 60
 BLOCK_DRAWS = 4096  # taken at once, so that only the float32 terms of all draws fill memory
 FIRST_SHARE = 0.1  # of the shares that it began with: draws that have not been seen may need any part
+THIN_BELOW = 1e-3  # a part of many components that deserves less than this is left out: it costs more than it saves
 
 
-def weigh(
-    parameters: KefParameters, parts: Sequence[Cover], first: Array, q0_share: float, draws: int,
+class Part(NamedTuple):
+    """Components that share one weight in h."""
+
+    share: float  # where the search begins
+    normals: CutNormals
+
+
+def least_variance(
+    parameters: KefParameters, parts: Sequence[Part], q0_share: float, draws: int, rng: np.random.Generator
+) -> DefensiveMixture:
+    """g with the least second moment over the draws of all rounds, without the parts that it can do without."""
+    first = np.array([part.share for part in parts])
+    first = first / first.sum()
+    normals = [part.normals for part in parts]
+    free = _free_shares(parameters, normals, first, q0_share, draws, rng)
+    kept = [i for i, h in enumerate(normals) if free[i] >= THIN_BELOW or len(h.weights) <= PANEL]
+    shares = _with_first(free[kept] / free[kept].sum(), first[kept] / first[kept].sum())
+    return DefensiveMixture(parameters.q0, CutNormals.together([normals[i] for i in kept], shares), q0_share)
+
+
+def _with_first(free: Array, first: Array) -> Array:
+    mixed: Array = (1 - FIRST_SHARE) * free + FIRST_SHARE * first
+    return mixed
+
+
+def _free_shares(
+    parameters: KefParameters, parts: Sequence[CutNormals], first: Array, q0_share: float, draws: int,
     rng: np.random.Generator,
-) -> Mixture:  # fmt: skip
-    """g with the least second moment over the draws of all rounds, from the first shares [k] of the parts h_k."""
+) -> Array:  # fmt: skip
+    """The best shares beside FIRST_SHARE of the first ones [k] of the parts h_k."""
     program = pack(parameters)
-    shares = [first]
+    shares, free = [first], first
     # Of all draws, in units of the g a draw came from: log p~, eps q0 and the parts (1 - eps) h_k.
     all_log_r, all_q0_terms = np.empty(ROUNDS * draws), np.empty(ROUNDS * draws)
     all_terms = np.empty((ROUNDS * draws, len(parts)), np.float32)
     for before in range(0, ROUNDS * draws, draws):
-        mixture = Mixture(parameters.q0, Cover.together(parts, shares[-1]), q0_share)
+        mixture = DefensiveMixture(parameters.q0, CutNormals.together(parts, shares[-1]), q0_share)
         x = rounded(mixture.sample(draws, rng))
         for at in range(0, draws, BLOCK_DRAWS):
             here = x[at : at + BLOCK_DRAWS]
@@ -54,8 +82,8 @@ def weigh(
         pooled = np.mean([q0_terms + terms @ w.astype(np.float32) for w in shares], axis=0)  # G
         kept = (q0_terms + FIRST_SHARE * (terms @ first.astype(np.float32))) / (1 - FIRST_SHARE)
         free = least_second_moment(shares[-1], terms, kept, np.exp(2 * (log_r - log_r.max())) / pooled)
-        shares.append((1 - FIRST_SHARE) * free + FIRST_SHARE * first)
-    return Mixture(parameters.q0, Cover.together(parts, shares[-1]), q0_share)
+        shares.append(_with_first(free, first))
+    return free
 
 
 def least_second_moment(shares: Array, terms: Array, kept: Array, costs: Array) -> Array:

@@ -1,10 +1,10 @@
-"""A cover that follows the model instead of the training rows: population Monte Carlo by weighted EM.
+"""Normals that follow the model instead of the training rows: population Monte Carlo by weighted EM.
 
 Score matching hardly sees how much mass each cluster has, so a model may weigh them quite unlike the data: one fit to
 Parkinsons has 98 % of its mass in two of twenty clusters. Draws of g, weighted by r^t, stand for g^(1-t) p~^t; each
 round moves weights, means and covariances of h towards them, with t as large as leaves enough effective samples, until
 t is 1 (Cappe et al. 2008, with the tempering of annealing). Now and then the components are placed anew among the
-draws, so that those which have lost their weight come back where it is. The cover that all began with keeps a tenth.
+draws, so that those which have lost their weight come back where it is. What all began with keeps a tenth.
 """
 
 from collections.abc import Callable
@@ -14,50 +14,50 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp, softmax
 
-from dkef.config.schema.normaliser import CoverSettings
+from dkef.config.schema.normaliser import DefensiveMixtureSettings
 from dkef.core.arrays import Array
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.proposals.clusters import gaussian_clusters, log_normals
-from dkef.normaliser.proposals.cover import Cover
-from dkef.normaliser.proposals.mixture import Mixture, log_ratio
+from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, log_ratio
+from dkef.normaliser.proposals.normals import CutNormals
 from dkef.normaliser.simd.program import pack
 
 LEAST_SHARE = 0.05  # of the draws, that stay effective under r^t
 PRIOR_DRAWS = 3.0  # times d: how many effective draws the covariance of the round before counts for
 LEAST_WEIGHT = 1e-6  # of a component, so that none is lost for good
-FIRST_SHARE = 0.1  # of the cover that adaptation began with
+FIRST_SHARE = 0.1  # of the normals that adaptation began with
 RENEWAL_DRAWS, RENEWAL_WIDTH = 6000, 1.2
 
 
 def adapt(
-    parameters: KefParameters, first: Mixture, settings: CoverSettings, rng: np.random.Generator,
+    parameters: KefParameters, first: DefensiveMixture, settings: DefensiveMixtureSettings, rng: np.random.Generator,
     report: Callable[[str], None] = lambda line: None,
-) -> Mixture:  # fmt: skip
+) -> DefensiveMixture:  # fmt: skip
     """g after the rounds of the settings; every component of the first h must have a shape of its own."""
     program = pack(parameters)
     mixture, t = first, 0.0
 
     def weighted_draws() -> tuple[Array, Array]:
         nonlocal t
-        x = mixture.sample(settings.adapt_draws * first.cover.dimension, rng)
+        x = mixture.sample(settings.adapt_draws * first.normals.dimension, rng)
         log_r = log_ratio(program, parameters, mixture, x)
         t = _tempering(log_r)
         return x, softmax(t * log_r)
 
     for pass_number in range(1 + settings.renewals):
         if pass_number > 0:
-            mixture = replace(mixture, cover=_renewed(*weighted_draws(), settings.clusters, rng))
+            mixture = replace(mixture, normals=_renewed(*weighted_draws(), settings.clusters, rng))
         for _ in range(settings.adapt_rounds):
-            mixture = replace(mixture, cover=_moved(mixture.cover, *weighted_draws()))
-    report(f"cover adapted to the model, the last round with r^{t:.2f}")
-    return replace(mixture, cover=mixture.cover.joined(first.cover, FIRST_SHARE))
+            mixture = replace(mixture, normals=_moved(mixture.normals, *weighted_draws()))
+    report(f"normals adapted to the model, the last round with r^{t:.2f}")
+    return replace(mixture, normals=mixture.normals.joined(first.normals, FIRST_SHARE))
 
 
-def _renewed(x: Array, draw_weights: Array, clusters: int, rng: np.random.Generator) -> Cover:
+def _renewed(x: Array, draw_weights: Array, clusters: int, rng: np.random.Generator) -> CutNormals:
     """Clusters of the draws themselves, taken in proportion to their weights."""
     chosen = x[rng.choice(len(x), size=RENEWAL_DRAWS, p=draw_weights)]
     weights, means, covariances = gaussian_clusters(chosen, clusters, rng)
-    return Cover(weights, means, np.arange(len(means)), RENEWAL_WIDTH * np.linalg.cholesky(covariances))
+    return CutNormals(weights, means, np.arange(len(means)), RENEWAL_WIDTH * np.linalg.cholesky(covariances))
 
 
 def _tempering(log_r: Array) -> float:
@@ -70,23 +70,23 @@ def _tempering(log_r: Array) -> float:
     return 1.0 if excess(1.0) >= 0 else float(brentq(excess, 0.0, 1.0))
 
 
-def _moved(cover: Cover, x: Array, draw_weights: Array) -> Cover:
+def _moved(h: CutNormals, x: Array, draw_weights: Array) -> CutNormals:
     """One step of EM on weighted draws; few draws move a covariance little."""
-    shares = draw_weights[:, None] * _responsibilities(cover, x)  # [n, k]
+    shares = draw_weights[:, None] * _responsibilities(h, x)  # [n, k]
     effective = shares.sum(axis=0) ** 2 / np.maximum((shares**2).sum(axis=0), np.finfo(float).tiny)
-    d = cover.dimension
-    centres, factors = cover.centres.copy(), cover.factors.copy()
+    d = h.dimension
+    centres, factors = h.centres.copy(), h.factors.copy()
     for k in range(len(centres)):
-        old, trust = cover.factors[k] @ cover.factors[k].T, effective[k] / (effective[k] + PRIOR_DRAWS * d)
+        old, trust = h.factors[k] @ h.factors[k].T, effective[k] / (effective[k] + PRIOR_DRAWS * d)
         w = shares[:, k] / max(shares[:, k].sum(), np.finfo(float).tiny)
         centres[k] += trust * (w @ x - centres[k])
         apart = x - centres[k]
         factors[k] = np.linalg.cholesky(trust * (apart * w[:, None]).T @ apart + (1 - trust) * old)
     weights = shares.sum(axis=0) + LEAST_WEIGHT
-    return Cover(weights / weights.sum(), centres, cover.shape, factors)
+    return CutNormals(weights / weights.sum(), centres, h.shape, factors)
 
 
-def _responsibilities(cover: Cover, x: Array) -> Array:
+def _responsibilities(h: CutNormals, x: Array) -> Array:
     """Probability that a draw came from each component, all taken as whole normals; [n, k]."""
-    responsibilities: Array = softmax(np.log(cover.weights) + log_normals(x, cover.centres, cover.factors), axis=1)
+    responsibilities: Array = softmax(np.log(h.weights) + log_normals(x, h.centres, h.factors), axis=1)
     return responsibilities

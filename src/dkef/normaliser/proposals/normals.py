@@ -40,7 +40,7 @@ TOO_FAR = -1e300  # -|v|^2 / 2 of a component that fills up a panel
 
 
 @dataclass(frozen=True)
-class Cover:
+class CutNormals:
     """Components around centres; many may share one shape."""
 
     weights: Array  # [k], adding to 1: w
@@ -88,7 +88,7 @@ class Cover:
 
     @classmethod
     def together(cls, parts: Sequence[Self], shares: Array) -> Self:
-        """Several covers in one, each with its share."""
+        """Several sums in one, each with its share."""
         shapes = np.cumsum([0, *(len(part.factors) for part in parts)])
         return cls(
             np.concatenate([share * part.weights for part, share in zip(parts, shares, strict=True)]),
@@ -98,11 +98,11 @@ class Cover:
         )
 
     def joined(self, other: Self, share: float) -> Self:
-        """This cover with a share of another one."""
+        """This sum with a share of another one."""
         return self.together([self, other], np.array([1 - share, share]))
 
     def components(self) -> list[Self]:
-        """Each component as a cover of its own."""
+        """Each component as a sum of its own."""
         ones, zeros = np.ones(1), np.zeros(1, dtype=int)
         pairs = zip(self.centres, self.factors[self.shape], strict=True)
         return [type(self)(ones, centre[None], zeros, factor[None]) for centre, factor in pairs]

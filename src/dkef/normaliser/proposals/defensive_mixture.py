@@ -1,12 +1,12 @@
 """Proposals that know where the mass is: g = eps q0 + (1 - eps) h, and the weights p~ / g of its samples.
 
-h covers the training rows (`cover`). The share eps of q0 keeps r from above, r <= exp(f) Z_0 / eps, so that its
+h lies around the training rows (`normals`). The share eps of q0 keeps r from above, r <= exp(f) Z_0 / eps, so that its
 variance is finite whatever h misses; and it gives the lower bound that Proposition 1 needs: with p~ = exp(f) q0 Z_0,
 
     r = p~ / g = exp(f) Z_0 / (eps + (1 - eps) h / q0)
              >=  exp(sum min(alpha, 0)) Z_0 / (eps + (1 - eps) sup h / q0)  =  a,
 
-the numerator being the a of q0 itself and sup h / q0 what `Cover.log_greatest_ratio` bounds.
+the numerator being the a of q0 itself and sup h / q0 what `CutNormals.log_greatest_ratio` bounds.
 """
 
 import math
@@ -19,7 +19,7 @@ from dkef.core.compiled import njit
 from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.models.kef.parameters import BaseMeasure, KefParameters
-from dkef.normaliser.proposals.cover import Cover
+from dkef.normaliser.proposals.normals import CutNormals
 from dkef.normaliser.simd.program import Program, evaluate_block, pack, workspace
 from dkef.normaliser.simd.vector import BLOCK
 from dkef.normaliser.weights import Weights, log_lower_bound
@@ -38,21 +38,21 @@ def _points_f(f, x, program, rows):  # type: ignore[no-untyped-def]
 
 
 @dataclass(frozen=True)
-class Mixture:
+class DefensiveMixture:
     """g, with q0 normalised in it."""
 
     q0: BaseMeasure
-    cover: Cover
+    normals: CutNormals
     q0_share: float  # eps
 
     def log_density(self, x: Array) -> Array:
         """log g at x [n, d]; returns [n]."""
-        return np.logaddexp(self.log_q0_part(x), math.log1p(-self.q0_share) + self.cover.log_density(x))
+        return np.logaddexp(self.log_q0_part(x), math.log1p(-self.q0_share) + self.normals.log_density(x))
 
     def log_density_and_gradient(self, x: Array) -> tuple[Array, Array]:
         """log g [n] and its gradient [n, d]."""
         log_q0 = self.log_q0_part(x)
-        log_h, gradient_h = self.cover.log_density_and_gradient(x)
+        log_h, gradient_h = self.normals.log_density_and_gradient(x)
         log_g = np.logaddexp(log_q0, math.log1p(-self.q0_share) + log_h)
         q0_part = np.exp(log_q0 - log_g)[:, None]
         return log_g, q0_part * self.q0.score(x) + (1 - q0_part) * gradient_h
@@ -60,9 +60,9 @@ class Mixture:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n independent draws, [n, d]."""
         from_q0 = rng.random(n) < self.q0_share
-        x = np.empty((n, self.cover.dimension))
+        x = np.empty((n, self.normals.dimension))
         x[from_q0] = self.q0.sample(int(from_q0.sum()), rng)
-        x[~from_q0] = self.cover.sample(int((~from_q0).sum()), rng)
+        x[~from_q0] = self.normals.sample(int((~from_q0).sum()), rng)
         return x
 
     def log_lower_bound(self, parameters: KefParameters) -> float | None:
@@ -70,7 +70,7 @@ class Mixture:
         log_a = log_lower_bound(parameters)
         if log_a is None:
             return None
-        greatest = self.cover.log_greatest_ratio(self.q0)
+        greatest = self.normals.log_greatest_ratio(self.q0)
         return log_a - float(np.logaddexp(math.log(self.q0_share), math.log1p(-self.q0_share) + greatest))
 
     def log_q0_part(self, x: Array) -> Array:
@@ -93,18 +93,18 @@ def log_p(program: Program, parameters: KefParameters, x: Array) -> Array:
     return log_density
 
 
-def log_ratio(program: Program, parameters: KefParameters, mixture: Mixture, x: Array) -> Array:
+def log_ratio(program: Program, parameters: KefParameters, mixture: DefensiveMixture, x: Array) -> Array:
     """log p~ / g at x [n, d], rounded; returns [n]."""
     x = rounded(x)
     return log_p(program, parameters, x) - mixture.log_density(x)
 
 
-def cost(parameters: KefParameters, mixture: Mixture) -> int:
+def cost(parameters: KefParameters, mixture: DefensiveMixture) -> int:
     """What p~ and g take at one point, in evaluations of p~.
 
     Distances to all centres beside those to all inducing points: an h of many rows costs more than f itself.
     """
-    return 2 + len(mixture.cover.centres) // (len(parameters.z) * len(parameters.components))
+    return 2 + len(mixture.normals.centres) // (len(parameters.z) * len(parameters.components))
 
 
 class MixtureWeights(Weights):
@@ -112,7 +112,7 @@ class MixtureWeights(Weights):
 
     span = 1 << 14
 
-    def __init__(self, parameters: KefParameters, mixture: Mixture, *name: str | int) -> None:
+    def __init__(self, parameters: KefParameters, mixture: DefensiveMixture, *name: str | int) -> None:
         self.parameters, self.mixture, self.name = parameters, mixture, name
         self.program = pack(parameters)
         self.log_a = mixture.log_lower_bound(parameters)

@@ -1,0 +1,164 @@
+"""An interval for log Z from several estimates, none of which is taken at its word.
+
+Every method draws independent weights r with mean Z. What it says of itself may be wrong in one direction only: it can
+overlook part of Z, never invent any. So each also gives a lower limit that holds whatever the tail of r is like:
+E min(r, c) <= Z for every c that is fixed before r is drawn, and min(r, c) has all its moments, so that a normal lower
+confidence limit of its mean is one of Z. Another estimate whose own upper limit lies below has missed mass.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from dkef.normaliser.moments import Moments
+
+COVERAGE = 0.95
+TWO_SIDED = float(norm.ppf(0.5 + COVERAGE / 2))
+REFUTING_LEVEL = 1e-3  # chance that a lower limit lies above Z
+REFUTING = float(norm.isf(REFUTING_LEVEL))
+DISAGREEMENT = 3.3  # standard errors between independent estimates: a chance of a thousandth
+ROUNDING = 1e-9  # nats: of weights that are all the same
+LARGEST_REMOVED = 1e6  # weight in units of c, beyond which the rounding of its square would show
+TRUNCATED_SHARE = 0.01  # of Z that one truncated weight makes at most: the sum is then normal enough
+
+# An estimate that few samples carry is too small and looks too sure of itself. These limits are conventions.
+LEAST_EFFECTIVE = 100.0  # samples; the relative error of Z is then 10 %
+LEAST_WITNESS = 30.0  # samples of a method that only has to confirm another one: 18 %
+LARGEST_SQUARE_SHARE = 0.1  # of sum r^2 in one sample: beyond it the variance, and so error and bound, are too small
+LEAST_SHARE = 0.005  # of Z: a sample that makes less moves log Z by less than a hundredth, whatever its square
+LARGEST_K_HAT = 0.7  # of the weights: beyond it, sums of any affordable size mislead (see `pareto`) ...
+TAIL_MATTERS = 0.3  # ... where the tail makes so much of the sum of squares; even weights have odd tails that do not
+
+
+def own_doubts(moments: Moments, least: float = LEAST_EFFECTIVE) -> list[str]:
+    """Signs of trouble in one mean of weights, in words."""
+    found = []
+    if moments.effective_sample_size < least:
+        found.append(f"effective sample size {moments.effective_sample_size:.3g} of {moments.count:.3g}")
+    if rests_on_one(moments):
+        found.append(
+            f"one sample makes {moments.largest_share:.2g} of Z and {moments.largest_square_share:.0%} of the sum of "
+            "squares"
+        )
+    k = moments.pareto_k_hat
+    if k is not None and k > LARGEST_K_HAT and moments.tail_square_share > TAIL_MATTERS:
+        found.append(f"the largest weights have a Pareto k-hat of {k:.2f}, above {LARGEST_K_HAT}")
+    return found
+
+
+def rests_on_one(moments: Moments) -> bool:
+    return moments.largest_square_share > LARGEST_SQUARE_SHARE and moments.largest_share > LEAST_SHARE
+
+
+def truncation(log_z: float, count: int) -> float:
+    """log c for `count` weights, given an estimate of log Z that did not see them."""
+    return log_z + math.log(count * TRUNCATED_SHARE) if count * TRUNCATED_SHARE > 1 else log_z
+
+
+def lower_limit(moments: Moments, log_c: float, deviations: float = REFUTING) -> float:
+    """Lower confidence limit of log Z from min(r, c); -inf where it says nothing.
+
+    Moments keep the largest weights, and those beyond c are among them unless c was far too small. Where they are not,
+    or are so large that nothing of the others is left in the sums, the others count as 0: that only lowers the limit.
+    """
+    n = moments.count
+    with np.errstate(over="ignore"):
+        largest = np.exp(np.array(moments.largest) - log_c)  # in units of c
+    beyond = largest[largest > 1]
+    if len(beyond) and (len(beyond) == len(largest) or beyond[0] > LARGEST_REMOVED):
+        kept = np.minimum(largest, 1.0)
+        mean, squares = float(kept.sum()) / n, float((kept**2).sum())
+    else:
+        mean = math.exp(moments.log_mean - log_c) - float((beyond - 1).sum()) / n
+        squares = math.exp(moments.log_sum_squares - 2 * log_c) - float((beyond**2 - 1).sum())
+    variance = max(squares / n - mean**2, 0.0)
+    limit = mean - deviations * math.sqrt(variance / n)
+    return log_c + math.log(limit) if limit > 0 else -math.inf
+
+
+@dataclass(frozen=True)
+class Method:
+    """One estimate of log Z, independent of all others."""
+
+    name: str
+    moments: Moments
+    log_c: float  # truncation of its weights, fixed before they were drawn
+    evaluations: int = 0  # of p~, or what costs as much: seconds would differ from run to run
+
+    @property
+    def log_z(self) -> float:
+        return self.moments.log_mean
+
+    @property
+    def stderr(self) -> float:
+        return self.moments.stderr
+
+    @property
+    def lower_limit(self) -> float:
+        return lower_limit(self.moments, self.log_c)
+
+    @property
+    def upper_limit(self) -> float:
+        """What it says of itself."""
+        return self.log_z + TWO_SIDED * self.stderr
+
+    def refuted_by(self, others: Sequence["Method"]) -> "Method | None":
+        """A method that has found more mass than this one allows for."""
+        refuting = [other for other in others if other.lower_limit > self.upper_limit + ROUNDING]
+        return max(refuting, key=lambda other: other.lower_limit, default=None)
+
+    def record(self) -> dict[str, Any]:
+        limit = self.lower_limit
+        return {
+            "method": self.name,
+            "log_z": self.log_z,
+            "stderr": self.stderr,
+            "lower_limit": limit if math.isfinite(limit) else None,
+            "effective_sample_size": self.moments.effective_sample_size,
+            "pareto_k_hat": self.moments.pareto_k_hat,
+            "samples": self.moments.count,
+            "evaluations": self.evaluations,
+        }
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The estimate to report, an interval for log Z, and every sign of trouble."""
+
+    reported: Method
+    low: float
+    high: float
+    reasons: tuple[str, ...]
+
+    @property
+    def status(self) -> str:
+        return f"untrusted: {'; '.join(self.reasons)}" if self.reasons else "ok"
+
+
+def judge(main: Method, others: Sequence[Method]) -> Verdict:
+    """The interval that methods have in common with the truth, as far as they can tell.
+
+    `main` was chosen before it drew its weights, and is reported unless it is in doubt or refuted. Its standard error
+    makes the interval; a sound method that differs by more than both errors explain extends it as far as its own
+    estimate, and so does the largest lower limit.
+    """
+    methods = [main, *others]
+    standing = [method for method in methods if method.refuted_by(methods) is None]
+    doubtful = main not in standing or own_doubts(main.moments)
+    reported = min(standing, key=lambda m: (len(own_doubts(m.moments)), m.stderr)) if doubtful else main
+    witnesses = [m for m in standing if m.name != reported.name and not own_doubts(m.moments, LEAST_WITNESS)]
+    low, high = reported.log_z - TWO_SIDED * reported.stderr, reported.upper_limit
+    reasons = own_doubts(reported.moments)
+    for witness in witnesses:
+        gap, chance = witness.log_z - reported.log_z, math.hypot(witness.stderr, reported.stderr) + ROUNDING
+        if abs(gap) > TWO_SIDED * chance:
+            low, high = min(low, witness.log_z), max(high, witness.log_z)
+    if not witnesses:
+        said = [f"{m.name} {m.log_z - reported.log_z:+.2g} nats" for m in methods if m.name != reported.name]
+        reasons.append("no second method confirms it" + (f" ({', '.join(said)})" if said else ""))
+    high = max([high, *(method.lower_limit for method in methods)])
+    return Verdict(reported, low, high, tuple(reasons))

@@ -69,6 +69,11 @@ def growing(mem_mb):
     return of_attempt
 
 
+def low_seeds_first(wildcards):
+    """Priority of a training job: whatever else is run, all models have their first seeds before any has its last."""
+    return -int(wildcards.seed)
+
+
 def later(function, *arguments):
     """A value that is computed for the jobs that need it, because on a cluster each job reads all rules again."""
 

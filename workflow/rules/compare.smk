@@ -48,6 +48,7 @@ rule compare:
     conda:
         "../../environment.yml"
     threads: 1
+    priority: 1  # finish a cell before training another
     resources:
         mem_mb=growing(1000),
         runtime="20m",

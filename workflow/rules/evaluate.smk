@@ -14,6 +14,7 @@ rule evaluate:
     conda:
         "../../environment.yml"
     threads: train_threads
+    priority: 1  # finish a cell before training another
     resources:
         mem_mb=growing(3000),
         runtime="20m",

@@ -16,6 +16,7 @@ rule grid:
     conda:
         "../../environment.yml"
     threads: train_threads
+    priority: 1  # finish a cell before training another
     resources:
         mem_mb=growing(2000),
         runtime="15m",

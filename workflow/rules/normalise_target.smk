@@ -15,6 +15,7 @@ rule normalise_target:
     conda:
         "../../environment.yml"
     threads: 1
+    priority: 1  # finish a cell before training another
     resources:
         mem_mb=growing(1000),
         runtime="4h",

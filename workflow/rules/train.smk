@@ -14,6 +14,7 @@ rule train:
     conda:
         "../../environment.yml"
     threads: train_threads
+    priority: low_seeds_first
     resources:
         mem_mb=growing(4000),
         runtime="4h",

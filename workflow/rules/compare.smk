@@ -45,10 +45,10 @@ rule compare:
         cell("compare.log"),
     benchmark:
         cell("compare.benchmark.jsonl")
+    priority: 1  # finish a cell before training another
     conda:
         "../../environment.yml"
     threads: 1
-    priority: 1  # finish a cell before training another
     resources:
         mem_mb=growing(1000),
         runtime="20m",

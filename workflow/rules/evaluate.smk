@@ -11,10 +11,10 @@ rule evaluate:
         cell("evaluate.log"),
     benchmark:
         cell("evaluate.benchmark.jsonl")
+    priority: 1  # finish a cell before training another
     conda:
         "../../environment.yml"
     threads: train_threads
-    priority: 1  # finish a cell before training another
     resources:
         mem_mb=growing(3000),
         runtime="20m",

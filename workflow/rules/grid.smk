@@ -13,10 +13,10 @@ rule grid:
         cell("grid.log"),
     benchmark:
         cell("grid.benchmark.jsonl")
+    priority: 1  # finish a cell before training another
     conda:
         "../../environment.yml"
     threads: train_threads
-    priority: 1  # finish a cell before training another
     resources:
         mem_mb=growing(2000),
         runtime="15m",

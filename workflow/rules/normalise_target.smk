@@ -12,10 +12,10 @@ rule normalise_target:
         cell("normalise_target.log"),
     benchmark:
         cell("normalise_target.benchmark.jsonl")
+    priority: 1  # finish a cell before training another
     conda:
         "../../environment.yml"
     threads: 1
-    priority: 1  # finish a cell before training another
     resources:
         mem_mb=growing(1000),
         runtime="4h",

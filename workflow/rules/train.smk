@@ -11,10 +11,10 @@ rule train:
         cell("train.log"),
     benchmark:
         cell("train.benchmark.jsonl")
+    priority: low_seeds_first
     conda:
         "../../environment.yml"
     threads: train_threads
-    priority: low_seeds_first
     resources:
         mem_mb=growing(4000),
         runtime="4h",

@@ -83,7 +83,7 @@ tables: $(READY)  ## fill the tables in documents from results/published
 bench: $(READY)  ## benchmarks into results/bench.json, as ratios within one run
 	$(RUN) python tests/bench/__main__.py
 
-lock: $(READY)  ## write requirements.lock anew from pyproject.toml (needs pip-tools; slow, it hashes every wheel)
+lock: $(READY)  ## write requirements.lock again from pyproject.toml (needs pip-tools; slow, it hashes every wheel)
 	$(RUN) python -m piptools compile --all-extras --generate-hashes --allow-unsafe --strip-extras \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 

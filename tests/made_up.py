@@ -258,8 +258,9 @@ def proposal_inputs() -> Results:
                 rows.append({
                     "dataset": dataset, "model": "dkef", "seed": 0, "proposal": kind, "samples": 10**exponent,
                     "evaluations": cost * 10**exponent, "log_z": 30.0, "stderr": error,
-                    "bias_bound": np.nan if effective < 100 else 5 / effective, "effective_samples": max(effective, 1),
-                    "tail_index": 0.5, "halves_apart": error, "status": "ok" if effective > 100 else "untrusted: few",
+                    "bias_bound": np.nan if effective < 100 else 5 / effective,
+                    "effective_sample_size": max(effective, 1),
+                    "pareto_k_hat": 0.5, "halves_apart": error, "status": "ok" if effective > 100 else "untrusted: few",
                     "log_likelihood": truth + error * rng.normal() + (4 - exponent / 4 if kind == "q0" else 0),
                 })  # fmt: skip
     entries = tuple(entry(name, ("dkef",), 1, False) for name in ("redwine", "parkinsons"))

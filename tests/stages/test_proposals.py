@@ -89,7 +89,9 @@ def test_an_estimate_is_told_of_mass_that_another_one_found():
 
 
 def test_the_table_says_what_the_estimates_say_of_each_other(files, monkeypatch):
-    unknown = dict.fromkeys(("bias_bound", "effective_samples", "tail_index", "halves_apart", "log_likelihood"), 0.0)
+    unknown = dict.fromkeys(
+        ("bias_bound", "effective_sample_size", "pareto_k_hat", "halves_apart", "log_likelihood"), 0.0
+    )
     made_up = [estimate("q0", 32.2, 0.003, 32.1), estimate("annealed", 37.9, 0.07, 37.7)]
     rows = [row | unknown | {"evaluations": 10_000} for row in made_up]
     monkeypatch.setattr(proposals, "estimates", lambda *arguments: iter(rows))

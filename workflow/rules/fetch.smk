@@ -1,5 +1,5 @@
 # Raw files, from a local mirror (DKEF_DATA_MIRROR) or their public home.
-# A checked file stays valid whatever becomes of our code, so only its catalogue entry can ask for it anew.
+# A checked file stays valid whatever becomes of our code, so only its catalogue entry can ask for it again.
 
 
 rule fetch:

@@ -68,8 +68,8 @@ def _parsed(override: str) -> Override:
         parsed: Override = OverridesParser.create().parse_override(override)
         value = parsed.value()
     except (HydraException, *NOT_YAML) as error:
-        told = first_line(error).replace("\\n", " ")  # Hydra quotes what it stumbled over, line breaks as escapes
-        raise OverrideError(override, f"{told}; expected is key=value") from None
+        text = first_line(error).replace("\\n", " ")  # Hydra quotes what it stumbled over, line breaks as escapes
+        raise OverrideError(override, f"{text}; expected is key=value") from None
     group = parsed.key_or_group
     if group in GROUPS and parsed.type == OverrideType.CHANGE and str(value) not in choices(group):
         raise OverrideError(override, unknown_choice(group, str(value)))
@@ -104,5 +104,5 @@ def _astray(error: Exception, overrides: tuple[str, ...], chosen: Mapping[str, s
 
 def first_line(error: Exception) -> str:
     """What an error of Hydra says; some say nothing and leave it to their cause."""
-    told = str(error).strip() or str(error.__cause__ or "").strip() or type(error).__name__
-    return one_line(told.partition("\n")[0]).rstrip(".")
+    text = str(error).strip() or str(error.__cause__ or "").strip() or type(error).__name__
+    return one_line(text.partition("\n")[0]).rstrip(".")

@@ -34,8 +34,8 @@ class UnknownKeyError(RuleError):
 
 
 def join(key: str, name: object) -> str:
-    told = one_line(name) if name != "" else ""
-    return f"{key}.{told}" if key and told else key or told
+    text = one_line(name) if name != "" else ""
+    return f"{key}.{text}" if key and text else key or text
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
@@ -67,8 +67,8 @@ def first_problem(error: ValidationError, values: Any, adapter: TypeAdapter[Any]
     rule = problem.get("ctx", {}).get("error")
     if isinstance(rule, RuleError):
         return rule.below(key)
-    told = f"is {one_line(repr(problem['input']))}; allowed is {node.allowed(problem['type'] in RANGE)}"
-    return RuleError(key or adapter.json_schema().get("title", ""), told)
+    text = f"is {one_line(repr(problem['input']))}; allowed is {node.allowed(problem['type'] in RANGE)}"
+    return RuleError(key or adapter.json_schema().get("title", ""), text)
 
 
 class _Node:

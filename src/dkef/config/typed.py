@@ -85,8 +85,8 @@ def typed(kind: type[T], values: Mapping[str, Any], file_of: Callable[[str], str
     try:
         return build(kind, values)
     except RuleError as error:
-        told = error.below(key)
-        raise ConfigError(f"{file_of(told.key)}: {told}") from None
+        inner = error.below(key)
+        raise ConfigError(f"{file_of(inner.key)}: {inner}") from None
 
 
 def of_record(kind: type[T], record: Mapping[str, Any], where: object, remedy: str) -> T:

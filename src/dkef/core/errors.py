@@ -16,8 +16,8 @@ class DkefError(Exception):
     """
 
     def __str__(self) -> str:
-        told = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in super().__str__())
-        return told if len(told) <= LONGEST else f"{told[: LONGEST // 2]} ... {told[-LONGEST // 3 :]}"
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in super().__str__())
+        return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} ... {text[-LONGEST // 3 :]}"
 
 
 class ConfigError(DkefError):

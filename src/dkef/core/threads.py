@@ -10,7 +10,7 @@ def pin_threads(threads: int) -> None:
 
     To be called before TensorFlow is imported: results differ in the last bits with the number of threads, and
     Snakemake's own OMP variables do not reach TensorFlow. Libraries read these variables while they are loaded;
-    the ones that are loaded already, such as NumPy's BLAS, are told directly.
+    the ones that are loaded already, such as NumPy's BLAS, are set directly.
     """
     threadpool_limits(threads)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

@@ -87,7 +87,7 @@ def _from_url(url: str, entry: RawFile, target: Path, patience: Patience) -> Non
 
 def misfit(path: Path, entry: RawFile, expected: str | None) -> str | None:
     """What is wrong with a file that should be `entry`, if anything."""
-    told = f" ({entry.note})" if entry.note else ""
+    note = f" ({entry.note})" if entry.note else ""
     size = path.stat().st_size
     with open(path, "rb") as file:
         start = file.read(512)
@@ -96,11 +96,11 @@ def misfit(path: Path, entry: RawFile, expected: str | None) -> str | None:
     if not size:
         return "an empty file"
     if entry.bytes is not None and size != entry.bytes:
-        return f"{size} bytes where {entry.bytes} are expected{told}"
+        return f"{size} bytes where {entry.bytes} are expected{note}"
     if entry.file.endswith(".gz") and start[:2] != b"\x1f\x8b":
         return "something that is not gzip"
     if expected is not None and (found := file_digest(path)) != expected:
-        return f"a file with sha256 {found} where {expected} is expected{told}"
+        return f"a file with sha256 {found} where {expected} is expected{note}"
     return None
 
 

@@ -49,5 +49,5 @@ class Source(Protocol):
         ...
 
     def true_density(self) -> "Distribution | None":
-        """The law behind the rows where it is known."""
+        """The distribution behind the rows where it is known."""
         ...

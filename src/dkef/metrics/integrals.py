@@ -13,7 +13,7 @@ from dkef.metrics.pointwise import NotFiniteError
 from dkef.metrics.quadrature import HALF_WIDTH, SHELLS, Integral, Quadrature, box_share, integrate
 from dkef.models.protocol import DensityModel
 
-TOLERANCE = 1e-3  # nats: an error of log Z beyond this is told with every likelihood that rests on it
+TOLERANCE = 1e-3  # nats: an error of log Z beyond this is stated with every likelihood that rests on it
 SHARP_REACH = 3.0  # standard deviations around the mean that count as the sharp component
 
 

@@ -1,4 +1,4 @@
-"""Medians of a few runs, with statements that are exact for any law of the runs."""
+"""Medians of a few runs, with statements that are exact for any distribution of the runs."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from dkef.core.arrays import Array
 class MedianInterval:
     """A sample median and the order statistics around it.
 
-    `coverage` is the probability that the interval holds the median of a continuous law, whatever it is. Few values
+    `coverage` is the probability that the interval holds the median of a continuous distribution, whatever it is. Few values
     cannot reach the coverage asked for: five give at most 0.9375, and one gives no interval.
     """
 
@@ -43,16 +43,16 @@ def median_interval(values: Array, confidence: float = 0.95) -> MedianInterval:
 def signed_rank_p_value(differences: Array) -> float:
     """Two-sided p-value of Wilcoxon's signed-rank test, exact with ties too; differences [n] must not be zero.
 
-    Under "symmetric about 0" every sign is a fair coin given the sizes. The law of the sum of positive ranks is built
+    Under "symmetric about 0" every sign is a fair coin given the sizes. The distribution of the sum of positive ranks is built
     rank by rank; twice the mid-ranks are whole numbers.
     """
     ranks = np.rint(2 * rankdata(np.abs(differences))).astype(int)
-    law = np.ones(1)
+    weights = np.ones(1)
     for rank in ranks:
-        longer = np.zeros(len(law) + rank)
-        longer[: len(law)] += 0.5 * law
-        longer[rank:] += 0.5 * law
-        law = longer
+        longer = np.zeros(len(weights) + rank)
+        longer[: len(weights)] += 0.5 * weights
+        longer[rank:] += 0.5 * weights
+        weights = longer
     positive = int(ranks[differences > 0].sum())
-    tail = min(law[: positive + 1].sum(), law[positive:].sum())
+    tail = min(weights[: positive + 1].sum(), weights[positive:].sum())
     return min(1.0, 2 * float(tail))

@@ -35,7 +35,7 @@ class Moments:
     log_mean: float
     log_m2: float  # log sum (r - mean)^2; -inf where all r are equal
     log_max: float
-    largest: tuple[float, ...] = ()  # logs of the largest weights, in descending order: for the tail index
+    largest: tuple[float, ...] = ()  # logs of the largest weights, in descending order: for Pareto k-hat
 
     @classmethod
     def of_weights(cls, log_r: Array) -> Self:
@@ -91,7 +91,7 @@ class Moments:
 
     @property
     def pareto_k_hat(self) -> float | None:
-        """Shape of the Pareto law that the largest r follow (`pareto`); None where there are too few."""
+        """Shape of the Pareto distribution that the largest r follow (`pareto`); None where there are too few."""
         return pareto_k_hat(np.array(self.largest), self.count)
 
     @property

@@ -119,8 +119,8 @@ def _reduced(whole: ExperimentInfo, done: list[Key]) -> str | None:
     """What the run leaves out, with the cells that are not finished."""
     planned = sum(runs for entry in whole.datasets for runs in [len(entry.models) * len(entry.seeds)])
     unfinished = f"{len(done)} of at most {planned} runs are finished" if len(done) < planned else None
-    told = [text for text in (whole.reduced, unfinished) if text]
-    return "; ".join(told) or None
+    parts = [text for text in (whole.reduced, unfinished) if text]
+    return "; ".join(parts) or None
 
 
 def references_of(config: str) -> dict[str, str | None]:

@@ -86,7 +86,7 @@ PROPOSALS = Table(
     "proposals", f"{CELL}/proposals.csv",
     columns=(
         *("dataset", "model", "seed", "proposal", "samples", "evaluations", "log_z", "stderr", "bias_bound"),
-        *("effective_samples", "tail_index", "halves_apart", "log_likelihood", "status"),
+        *("effective_sample_size", "pareto_k_hat", "halves_apart", "log_likelihood", "status"),
         *PROVENANCE,
     ),
     texts=("dataset", "model", "proposal", "status", *PROVENANCE),

@@ -19,9 +19,9 @@ def log_normal(x: Array, mean: Array | float, std: Array | float) -> Array:
 
 
 class Distribution(abc.ABC):
-    """A law on R^d that can be sampled and whose log density has known derivatives.
+    """A distribution on R^d that can be sampled and whose log density has known derivatives.
 
-    Outside its support a law has log density -inf; score and Hessian mean nothing there.
+    Outside its support a distribution has log density -inf; score and Hessian mean nothing there.
     """
 
     @property
@@ -107,7 +107,7 @@ class NormalMixture(Distribution):
 
 @dataclass(frozen=True)
 class AffineImage(Distribution):
-    """The law of y = (x - mean) W for x from another law, with W [d, d] invertible: a rotation, or a whitening."""
+    """The distribution of y = (x - mean) W for x from another distribution, with W [d, d] invertible: a rotation, or a whitening."""
 
     base: Distribution
     mean: Array
@@ -139,7 +139,7 @@ class AffineImage(Distribution):
 
 
 def rotated(base: Distribution, degrees: float) -> Distribution:
-    """The law of y = R x, R the anticlockwise rotation of the plane by an angle."""
+    """The distribution of y = R x, R the anticlockwise rotation of the plane by an angle."""
     a = math.radians(degrees)
     R = np.array([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]])
     return AffineImage(base, np.zeros(2), R.T)

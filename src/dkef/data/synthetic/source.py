@@ -1,4 +1,4 @@
-"""Synthetic datasets: rows drawn afresh for every seed from a law that is known exactly."""
+"""Synthetic datasets: rows drawn afresh for every seed from a distribution that is known exactly."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ KNOWN: dict[str, Distribution] = {
 @section
 @dataclass(frozen=True)
 class Synthetic:
-    """Draws from one of the paper's laws, turned by an angle where `rotate` says so."""
+    """Draws from one of the paper's distributions, turned by an angle where `rotate` says so."""
 
     distribution: str
     rows: Count = 10_000
@@ -40,14 +40,14 @@ class Synthetic:
 
     def __post_init__(self) -> None:
         require(self.distribution in KNOWN, "distribution", self.distribution, "one of " + ", ".join(KNOWN))
-        law = KNOWN[self.distribution]
+        distribution = KNOWN[self.distribution]
         require(
-            self.rotation_degrees == 0 or law.dimension == 2,
-            "rotation_degrees", self.rotation_degrees, "0 for a law that is not planar",
+            self.rotation_degrees == 0 or distribution.dimension == 2,
+            "rotation_degrees", self.rotation_degrees, "0 for a distribution that is not planar",
         )  # fmt: skip
         require(
-            not self.stratified or isinstance(law, NormalMixture),
-            "stratified", self.stratified, "false for a law that is not a normal mixture",
+            not self.stratified or isinstance(distribution, NormalMixture),
+            "stratified", self.stratified, "false for a distribution that is not a normal mixture",
         )  # fmt: skip
 
     @property
@@ -59,15 +59,15 @@ class Synthetic:
         return ()
 
     def true_density(self) -> Distribution:
-        """The law the rows are drawn from, in the coordinates of the rows."""
-        law = KNOWN[self.distribution]
-        return rotated(law, self.rotation_degrees) if self.rotate and self.rotation_degrees else law
+        """The distribution the rows are drawn from, in the coordinates of the rows."""
+        distribution = KNOWN[self.distribution]
+        return rotated(distribution, self.rotation_degrees) if self.rotate and self.rotation_degrees else distribution
 
     def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
         """Draw the rows; nothing is read from `raw`."""
-        law = self.true_density()
-        if self.stratified and isinstance(law, NormalMixture):
-            x = law.sample_stratified(self.rows, rng)
+        distribution = self.true_density()
+        if self.stratified and isinstance(distribution, NormalMixture):
+            x = distribution.sample_stratified(self.rows, rng)
         else:
-            x = law.sample(self.rows, rng)
+            x = distribution.sample(self.rows, rng)
         return RawTable(x, tuple(f"x{i + 1}" for i in range(x.shape[1])))

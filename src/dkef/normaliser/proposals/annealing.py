@@ -1,4 +1,4 @@
-"""Annealed importance sampling (Neal 2001) from g to p~, for where g alone has too few effective samples.
+"""Annealed importance sampling (Neal 2001) from g to p~, for where g alone has too small an effective sample size.
 
 A chain starts at a draw of g and moves through the densities g^(1-b) p~^b, b rising from 0 to 1, by Hamiltonian steps
 that leave each of them invariant. Its weight

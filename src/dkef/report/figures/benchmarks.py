@@ -92,8 +92,8 @@ def _without_copies(results: Results, entries: list[DatasetEntry]) -> list[str]:
     parts = []
     for entry in entries:
         medians = {m: results.median(entry.name, m, NO_COPIES).value for m in model_order(list(entry.models))}
-        told = [f"{label_of(m)} {value:.3g}" for m, value in medians.items() if math.isfinite(value)]
-        parts += [f"{entry.title}: {', '.join(told)}"] if told else []
+        values = [f"{label_of(m)} {value:.3g}" for m, value in medians.items() if math.isfinite(value)]
+        parts += [f"{entry.title}: {', '.join(values)}"] if values else []
     told_all = "Median score loss without test rows that are copies of training rows. "
     return [f"{told_all}{'; '.join(parts)}."] if parts else []
 

@@ -68,7 +68,7 @@ def _title(axes: Axes, entry: DatasetEntry, model: str) -> None:
 def _likelihoods(axes: Axes, rows: pd.DataFrame) -> None:
     trusted = rows[rows["status"] == OK]
     if not trusted.empty:
-        best = trusted.loc[trusted["effective_samples"].idxmax()]
+        best = trusted.loc[trusted["effective_sample_size"].idxmax()]
         spread = 2 * best["stderr"]
         axes.axhspan(best["log_likelihood"] - spread, best["log_likelihood"] + spread, color="#cccccc", zorder=0)
         axes.axhline(best["log_likelihood"], color="#bbbbbb", linewidth=0.8, zorder=0)
@@ -99,11 +99,11 @@ def _bounds(axes: Axes, rows: pd.DataFrame) -> None:
 def _effective(axes: Axes, rows: pd.DataFrame) -> None:
     for kind, look in LOOKS.items():
         line = rows[rows["proposal"] == kind].sort_values("evaluations")
-        axes.plot(line["evaluations"], line["effective_samples"], color=look.color, linewidth=0.8, alpha=0.6)
+        axes.plot(line["evaluations"], line["effective_sample_size"], color=look.color, linewidth=0.8, alpha=0.6)
         for _, row in line.iterrows():
             face = look.color if row["status"] == OK else "white"
             axes.plot(
-                row["evaluations"], row["effective_samples"], look.marker, color=look.color, markersize=4.5,
+                row["evaluations"], row["effective_sample_size"], look.marker, color=look.color, markersize=4.5,
                 markerfacecolor=face,
             )  # fmt: skip
     axes.set_xscale("log")

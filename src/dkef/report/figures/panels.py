@@ -49,12 +49,12 @@ class Footnotes:
     def of(cls, results: Results, width: float, *notes: str) -> "Footnotes":
         """The notes, wrapped to a figure's width in inches."""
         info = results.info
-        told = [(note, QUIET) for note in notes]
+        lines = [(note, QUIET) for note in notes]
         if info.title:
-            told.append((f"Experiment {info.experiment}: {info.title}", QUIET))
+            lines.append((f"Experiment {info.experiment}: {info.title}", QUIET))
         if info.reduced:
-            told.append((f"Reduced run, not the paper's budgets: {info.reduced}", WARNING))
-        return cls(tuple((line, color) for text, color in told for line in textwrap.wrap(text, int(LETTERS * width))))
+            lines.append((f"Reduced run, not the paper's budgets: {info.reduced}", WARNING))
+        return cls(tuple((line, color) for text, color in lines for line in textwrap.wrap(text, int(LETTERS * width))))
 
     @property
     def height(self) -> float:

@@ -2,7 +2,7 @@
 
 Score matching hardly sees how much mass each cluster has, so a model may weigh them quite unlike the data: one fit to
 Parkinsons has 98 % of its mass in two of twenty clusters. Draws of g, weighted by r^t, stand for g^(1-t) p~^t; each
-round moves weights, means and covariances of h towards them, with t as large as leaves a large enough effective sample size, until
+round moves weights, means and covariances of h towards them, with t as large as the effective sample size allows, until
 t is 1 (Cappe et al. 2008, with the tempering of annealing). Now and then the components are placed again among the
 draws, so that those which have lost their weight come back where it is. What all began with keeps a tenth.
 """

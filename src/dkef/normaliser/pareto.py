@@ -1,7 +1,7 @@
 """Pareto k-hat of importance weights: do so few of them matter that the rest tells nothing about the sum?
 
-Beyond a high threshold, weights follow a generalised Pareto distribution of some shape k; moments of order 1 / k and above do
-not exist. k > 1/2 means infinite variance, and above 0.7 sums of any affordable number of weights are misleading
+Beyond a high threshold, weights follow a generalised Pareto distribution of shape k; moments of order 1 / k and above
+do not exist. k > 1/2 means infinite variance, and above 0.7 sums of any affordable number of weights are misleading
 (Vehtari et al., Pareto smoothed importance sampling), even where r is bounded and only looks so at this sample size.
 """
 

@@ -47,16 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Products round differently on other numbers of threads; the table must not know the machine.
     with threadpool_limits(1, user_api="blas"):
         setup = ComparisonSetup.draw(splits.test, dataset, seed, settings)
-        case = Case(
+        found = outcomes(Case(
             name, model, reference, setup, settings, splits.whitening.log_det, normaliser, args.threads,
             fixed_q0_reference=fixed_q0, copies=splits.test_copies, integrals=integrals,
-        )  # fmt: skip
-        found = outcomes(case)
-    for outcome in found:
-        if outcome.status != "ok":
-            log.warning("%s, %s, seed %d: %s %s", dataset, name, seed, outcome.metric, outcome.status)
-    behind = [model.record, *(r.record if r else {} for r in (reference, fixed_q0))]
-    behind += [vars(normaliser) if normaliser else {}]
+        ))  # fmt: skip
+    for doubted in (outcome for outcome in found if outcome.status != "ok"):
+        log.warning("%s, %s, seed %d: %s %s", dataset, name, seed, doubted.metric, doubted.status)
+    records = (evaluated.record if evaluated else {} for evaluated in (model, reference, fixed_q0))
     cell = {"dataset": dataset, "model": name, "seed": seed}
-    origin = {"config_digest": digest_behind(config, *behind), "code_version": code_version()}
+    digest = digest_behind(config, *records, vars(normaliser) if normaliser else {})
+    origin = {"config_digest": digest, "code_version": code_version()}
     write_table(args.out, METRICS.columns, (cell | vars(outcome) | origin for outcome in found))

@@ -1,6 +1,6 @@
 """How often does the stated 95 % interval for log Z hold the truth?
 
-    python -m tests.normaliser.defensive_mixtureage --models 200
+    python -m tests.normaliser.coverage --models 200
 
 Small models whose log Z is known: random kernel exponential families in one and two dimensions by quadrature, one
 Gaussian bump in three to eight dimensions by its series.
@@ -71,7 +71,7 @@ def intervals(numbers: range) -> Iterator[tuple[dict[str, Any], float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.normaliser.defensive_mixtureage", description=(__doc__ or "").split("\n")[0]
+        prog="python -m tests.normaliser.coverage", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("--models", type=int, default=200)
     covered, below, widths, doubtful, proposals = 0, 0, [], 0, {}

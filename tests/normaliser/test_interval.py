@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import binom, norm
-from tests.normaliser.defensive_mixtureage import LOG
 
 from dkef.config.schema.normaliser import Normaliser
 from dkef.normaliser import chunks, estimate
@@ -16,6 +15,7 @@ from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.interval import REFUTING_LEVEL, Method, judge, lower_limit, own_doubts, truncation
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.weights import Weights
+from tests.normaliser.coverage import LOG
 from tests.normaliser.examples import random_kef
 
 REPEATS = 1000

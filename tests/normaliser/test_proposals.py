@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from tests.normaliser.defensive_mixtureage import bump, log_z_of_bump
 
 from dkef.config import code as dependencies
 from dkef.config.schema.normaliser import Annealing, DefensiveMixtureSettings, Normaliser
@@ -29,6 +28,7 @@ from dkef.normaliser.proposals.store import (
     weights_of,
     write_proposal,
 )
+from tests.normaliser.coverage import bump, log_z_of_bump
 from tests.normaliser.examples import log_moment, random_kef
 
 LOG = logging.getLogger("test")

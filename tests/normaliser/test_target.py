@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.normaliser.defensive_mixtureage import LOG, SETTINGS, bump, intervals, log_z_of_bump
 
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.concentration import of_draws
 from dkef.normaliser.target import LEAST_CHAINS, TargetRun
+from tests.normaliser.coverage import LOG, SETTINGS, bump, intervals, log_z_of_bump
 from tests.normaliser.examples import log_moment, random_kef
 
 

@@ -76,7 +76,7 @@ def fssd(x: Array, score: Array, locations: Array, bandwidth: float, block_rows:
 def compare_fssd(
     x: Array, score_p: Array, score_q: Array, locations: Array, bandwidth: float, block_rows: int = 2000
 ) -> RelativeTest:
-    """The relative test of Jitkrittum et al. (2018): which of two scores is closer to the distribution of x in the FSSD.
+    """The relative test of Jitkrittum et al. (2018): which of two scores has the smaller FSSD to that of x.
 
     The variance v_P - 2 c + v_Q of sqrt(n) times the statistic is four times the variance of the difference of the two
     projections: in this form it cannot turn negative.

@@ -12,7 +12,7 @@ from dkef.core.arrays import Array
 class MedianInterval:
     """A sample median and the order statistics around it.
 
-    `coverage` is the probability that the interval holds the median of a continuous distribution, whatever it is. Few values
+    `coverage` is the probability that the interval holds the median of any continuous distribution. Few values
     cannot reach the coverage asked for: five give at most 0.9375, and one gives no interval.
     """
 
@@ -43,8 +43,8 @@ def median_interval(values: Array, confidence: float = 0.95) -> MedianInterval:
 def signed_rank_p_value(differences: Array) -> float:
     """Two-sided p-value of Wilcoxon's signed-rank test, exact with ties too; differences [n] must not be zero.
 
-    Under "symmetric about 0" every sign is a fair coin given the sizes. The distribution of the sum of positive ranks is
-    built rank by rank; twice the mid-ranks are whole numbers.
+    Under "symmetric about 0" every sign is a fair coin given the sizes. The distribution of the sum of positive
+    ranks is built rank by rank; twice the mid-ranks are whole numbers.
     """
     ranks = np.rint(2 * rankdata(np.abs(differences))).astype(int)
     weights = np.ones(1)

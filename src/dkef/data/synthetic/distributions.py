@@ -107,7 +107,7 @@ class NormalMixture(Distribution):
 
 @dataclass(frozen=True)
 class AffineImage(Distribution):
-    """The distribution of y = (x - mean) W for x from another one, with W [d, d] invertible: a rotation, or a whitening."""
+    """The distribution of y = (x - mean) W for x from another one, W [d, d] invertible: a rotation or a whitening."""
 
     base: Distribution
     mean: Array

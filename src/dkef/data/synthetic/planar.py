@@ -129,7 +129,7 @@ class Cosine(Distribution):
 class Rings(Distribution):
     """x = radius (sin a, cos a), a uniform, radius = R_k + std N(0, 1) with R_k drawn in proportion to R_k.
 
-    The distribution of the point, not of the authors' approximation to it: with r = |x| its density is f(r) / (2 pi r), where f
+    The exact distribution, not the authors' approximation to it: with r = |x| its density is f(r) / (2 pi r), where f
     is the density of |radius| (a negative radius lands at the opposite angle). It grows like 1/r at the very origin.
     """
 

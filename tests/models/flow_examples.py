@@ -14,6 +14,7 @@ from dkef.models.flows.density import (
     draw_flow,
     log_density,
     normalise,
+    stored_statistics,
     transform,
 )
 
@@ -48,9 +49,10 @@ class Witness:
 
         self.tf, self.model = tf, model
         self.parameters = {name: tf.constant(array) for name, array in model.parameters.items()}
+        self.statistics = stored_statistics(model.shape, self.parameters)
 
     def log_density(self, x: Any) -> Any:
-        return log_density(self.model.shape, self.parameters, x, self.model.statistics)
+        return log_density(self.model.shape, self.parameters, x, self.statistics)
 
     def base_log_density(self, u: Any) -> Any:
         return base_log_density(self.model.shape, self.parameters, u)
@@ -59,7 +61,7 @@ class Witness:
         for layer in range(self.model.shape.layers):
             x, _ = transform(self.model.shape, self.parameters, layer, x)
             if self.model.shape.batch_norm:
-                x, _ = normalise(self.parameters, layer, x, self.model.statistics[layer])
+                x, _ = normalise(self.parameters, layer, x, self.statistics[layer])
         return x
 
     def derivatives(self, x: Array) -> tuple[Array, Array]:

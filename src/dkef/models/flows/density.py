@@ -110,6 +110,12 @@ def layer_statistics(
     return found
 
 
+def stored_statistics(shape: FlowShape, parameters: Mapping[str, Tensor]) -> list[Moments]:
+    """Moments behind the batch normalisation of each layer of a fitted flow, which are among its parameters."""
+    layers = range(shape.layers if shape.batch_norm else 0)
+    return [(parameters[f"layer{layer}.mean"], parameters[f"layer{layer}.variance"]) for layer in layers]
+
+
 def base_log_density(shape: FlowShape, parameters: Mapping[str, Tensor], u: Tensor) -> Tensor:
     """Log density of the base at u [n, D]; [n]."""
     if shape.components:
@@ -165,9 +171,7 @@ class FlowModel(DensityModel):
 
     @property
     def statistics(self) -> list[Moments]:
-        """Moments behind the batch normalisation of each layer."""
-        layers = range(self.shape.layers if self.shape.batch_norm else 0)
-        return [(self.parameters[f"layer{layer}.mean"], self.parameters[f"layer{layer}.variance"]) for layer in layers]
+        return stored_statistics(self.shape, self.parameters)
 
     def evaluate(self, x: Array, batch: int = 1000) -> Evaluation:
         x = np.asarray(x, dtype=np.float64)

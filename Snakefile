@@ -10,7 +10,7 @@
 #   snakemake --cores 4 results/paper/redwine/dkef/seed0/metrics.csv   one cell
 from pathlib import Path
 
-SHARED = ("common.smk", "inputs.smk")
+SHARED = ("common.smk", "inputs.smk", "results_inputs.smk")
 RULES = Path(workflow.basedir, "workflow", "rules")
 
 

@@ -1,14 +1,6 @@
 # All sensitivity tables in one, and whether FSSD and KSD order the models alike.
 
 
-def sensitivity_tables():
-    return [
-        result(f"{dataset}/sensitivity/seed{seed}.csv")
-        for dataset in plan.datasets()
-        for seed in plan.seeds(dataset)
-    ]
-
-
 rule agreement:
     input:
         tables=sensitivity_tables(),

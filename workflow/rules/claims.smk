@@ -1,9 +1,4 @@
 # Each checkable statement of the paper against the tables.
-from dkef.results.tables import BEHIND_CLAIMS
-
-
-def claim_options(wildcards, input):
-    return table_options(BEHIND_CLAIMS, input)
 
 
 rule claims:

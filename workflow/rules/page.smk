@@ -1,17 +1,4 @@
 # Pages of tables. dkef.report.pages.catalogue says which tables a page shows.
-from dkef.report.pages.catalogue import PAGES, templates_digest
-
-
-def page_inputs(wildcards):
-    return files_of(PAGES[wildcards.page].tables)
-
-
-def page_options(wildcards, input):
-    return table_options(PAGES[wildcards.page].tables, input)
-
-
-def page_caption(wildcards):
-    return PAGES[wildcards.page].caption
 
 
 rule page:

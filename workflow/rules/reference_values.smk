@@ -1,9 +1,4 @@
 # Numbers of the paper's authors and of other papers beside ours.
-from dkef.results.tables import BEHIND_REFERENCE_VALUES
-
-
-def value_options(wildcards, input):
-    return table_options(BEHIND_REFERENCE_VALUES, input)
 
 
 rule reference_values:

@@ -1,21 +1,4 @@
 # Figures: functions of tables. dkef.report.figures.catalogue says which tables a figure reads.
-from dkef.report.figures.catalogue import find as find_figure
-
-
-def figure_inputs(wildcards):
-    return files_of(find_figure(wildcards.figure).tables)
-
-
-def figure_options(wildcards, input):
-    return table_options(find_figure(wildcards.figure).tables, input)
-
-
-def figure_caption(wildcards):
-    return find_figure(wildcards.figure).title
-
-
-def figure_modules(wildcards):
-    return [find_figure(wildcards.figure).module]
 
 
 rule render:

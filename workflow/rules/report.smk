@@ -1,15 +1,7 @@
 # One self-contained report of pages and figures by Snakemake's own reporter.
-from dkef.report.pages.catalogue import PAGES
 
 
 report: "../report/workflow.rst"
-
-
-def report_inputs():
-    """The experiment's figures and, where it has cells, its pages."""
-    figures = [figure(f"{name}.png") for name in plan.experiment.figures]
-    pages = [result(f"pages/{page}.html") for page in PAGES] if plan.cells else []
-    return [*figures, *pages]
 
 
 rule report:

@@ -1,18 +1,6 @@
 # FSSD and KSD of all models of a dataset and seed, over kernel bandwidths and numbers of locations.
 
 
-def evaluations_of_seed(wildcards):
-    """Every model's evaluation on one dataset under one seed."""
-    return [
-        cell("evaluation.h5").format(**wildcards, model=model)
-        for model in plan.models(wildcards.dataset)
-    ]
-
-
-def sensitivity_config(wildcards):
-    return plan.sensitivity_slice(wildcards.dataset, int(wildcards.seed))
-
-
 rule sensitivity:
     input:
         evaluations=evaluations_of_seed,

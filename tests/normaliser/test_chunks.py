@@ -111,26 +111,26 @@ def test_a_reached_tolerance_stops_the_run_before_the_budget(tmp_path):
     record = generous.in_folder(tmp_path)
     assert record["stopped"] == "tolerance"
     assert record["log_z_bias_bound"] < 1.0
-    assert record["samples"] == 1000
+    assert record["samples"] == 3000  # a chunk of each of three streams; a fourth one decided on that
     tighter = CountingRun(replace(SETTINGS, samples=64_000, bound_samples=64_000, tolerance=3e-5))
     record = tighter.in_folder(tmp_path)
     assert record["stopped"] == "tolerance"
     assert record["log_z_bias_bound"] < 3e-5
-    assert 1000 < record["samples"] < 64_000
+    assert 3000 < record["samples"] < 3 * 64_000
     assert ("z", 0) not in tighter.computed  # found in the folder
 
 
 def test_a_spent_budget_is_told(tmp_path):
     record = CountingRun(replace(SETTINGS, tolerance=1e-9)).in_folder(tmp_path)
     assert record["stopped"] == "budget"
-    assert (record["samples"], record["variance_samples"]) == (3000, 2000)
+    assert (record["samples"], record["variance_samples"]) == (7000, 2000)
 
 
-def test_without_a_bound_the_budget_is_spent(tmp_path):
+def test_without_a_bound_the_width_of_the_interval_decides(tmp_path):
     linear = random_kef(kind="linear", alpha_scale=0.02)
-    record = CountingRun(replace(SETTINGS, tolerance=0.01), linear).in_folder(tmp_path)
-    assert record["stopped"] == "budget"
-    assert record["samples"] == 3000
+    wide, narrow = (replace(SETTINGS, tolerance=0.01, half_width=width) for width in (1.0, 1e-9))
+    assert CountingRun(wide, linear).in_folder(tmp_path)["stopped"] == "tolerance"
+    assert CountingRun(narrow, linear).in_folder(tmp_path)["stopped"] == "budget"
 
 
 def test_settings_round_samples_up_to_whole_chunks():

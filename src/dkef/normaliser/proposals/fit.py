@@ -18,10 +18,11 @@ from dkef.models.kef.langevin import ScoreField
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.proposals.adapt import adapt
 from dkef.normaliser.proposals.clusters import gaussian_clusters, log_normals
-from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture
+from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, log_p, rounded
 from dkef.normaliser.proposals.modes import Modes, find_modes
 from dkef.normaliser.proposals.normals import CutNormals
 from dkef.normaliser.proposals.shares import Part, least_variance
+from dkef.normaliser.simd.program import pack
 
 FIRST_WIDTH = 1.4  # of the clusters that adaptation begins with
 ADAPTED_WIDTHS = (1.2, 1.5)  # at 1, one of 5 million weights once made 15 % of the sum of squares
@@ -41,6 +42,7 @@ def fit_defensive_mixture(
     """g for p~, from its training rows [n, d] and its inducing points."""
     rng = rng_for("normalise defensive mixture", *name)
     points = np.concatenate([rng.permutation(rows)[: settings.centres], parameters.z])
+    log_p(pack(parameters), parameters, rounded(points))  # says so where f is not finite
     modes = find_modes(ScoreField(parameters), points[-settings.mode_starts :], settings.modes)
     weights, means, covariances = gaussian_clusters(rows, settings.clusters, rng)
     local = np.linalg.cholesky(covariances)

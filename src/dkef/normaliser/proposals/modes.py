@@ -54,7 +54,8 @@ def _scaled(field: Field, spread: Array) -> Field:
     """The field as a function of y = x / spread, a batch at a time."""
 
     def scaled(y: Array) -> tuple[Array, Array]:
-        parts = [field(spread * y[start : start + BATCH]) for start in range(0, len(y), BATCH)]
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that is far too long overflows, and is not taken
+            parts = [field(spread * y[start : start + BATCH]) for start in range(0, len(y), BATCH)]
         log_p, score = (np.concatenate(part) for part in zip(*parts, strict=True))
         return log_p, spread * score
 

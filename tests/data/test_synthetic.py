@@ -49,8 +49,8 @@ def test_figure_1_has_exactly_3000_and_7000_points_of_its_components() -> None:
     [
         ({"distribution": "spiral"}, "distribution is 'spiral'; allowed is one of funnel"),
         ({"distribution": "ring", "rows": 0}, "rows is 0; allowed is >= 1"),
-        ({"distribution": "gaussian_scales", "rotation_degrees": 5.0}, "0 for a law that is not planar"),
-        ({"distribution": "ring", "stratified": True}, "false for a law that is not a normal mixture"),
+        ({"distribution": "gaussian_scales", "rotation_degrees": 5.0}, "0 for a distribution that is not planar"),
+        ({"distribution": "ring", "stratified": True}, "false for a distribution that is not a normal mixture"),
     ],
 )
 def test_a_bad_synthetic_setting_is_one_sentence(arguments: dict[str, object], sentence: str) -> None:

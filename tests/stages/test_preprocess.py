@@ -12,6 +12,7 @@ from dkef.config.typed import instantiate, plain
 from dkef.core.errors import ConfigError, DkefError
 from dkef.core.streams import rng_for
 from dkef.data.card import card
+from dkef.data.copies import EXACT
 from dkef.data.particles import repeated_minimum
 from dkef.data.prepare import median_gaps
 from dkef.data.source import RawTable
@@ -221,3 +222,23 @@ def test_fidelity_changes_the_noise_of_the_wines_and_not_the_split(tmp_path: Pat
     # Whitened on all rows, the training part alone is not quite white.
     excess = np.abs(np.cov(code.train, rowvar=False, bias=True) - np.eye(11)).max()
     assert 1e-3 < excess < 0.5
+
+
+def test_copies_in_a_table_of_the_users_own_are_a_warning_that_says_what_to_do(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    distinct = np.round(rng_for("test", "own copies").normal(size=(80, 2)), 3)
+    rows = "".join(f"{a},{b}\n" for a, b in np.concatenate([distinct, distinct]))
+    (tmp_path / "mine.csv").write_text(f"a,b\n{rows}")
+    source = {"_target_": "dkef.data.tables.Csv", "paths": [str(tmp_path / "mine.csv")]}
+    for how, warned in (("rows", True), ("distinct_rows", False)):
+        dataset = {"title": "Mine", "source": source, "preprocessing": {"split_by": how}}
+        config = json.dumps({"name": "mine", "seed": 0, "dataset": dataset})
+        caplog.clear()
+        main(["--config", config, "--raw", str(tmp_path), "--out", str(tmp_path / f"{how}.h5")])
+        warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert bool(warnings) == warned
+        if warned:
+            exact = int((read_splits(tmp_path / "rows.h5").test_copies == EXACT).sum())
+            assert any(f"{exact} test rows are exact and 0 near copies" in text for text in warnings)
+            assert all("split_by: distinct_rows" in text for text in warnings)

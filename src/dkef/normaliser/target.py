@@ -29,6 +29,7 @@ from dkef.normaliser.proposals.store import Name, Proposal, kept_proposal, mixtu
 # than LEAST_EFFECTIVE none could ever be reported, whatever they are worth.
 LEAST_LOOK = int(5 * LEAST_EFFECTIVE)
 LEAST_CHAINS, MOST_CHAINS = 200, 2000  # that confirm another estimate
+NO_MEAN = 1.0  # Pareto k-hat at which weights look as if they had no mean
 TRUNCATION_SHARE = 10  # one weight more for so many, to fix where they are truncated
 CHECK_SHARE = 0.2  # of all evaluations, for the method that confirms another
 
@@ -104,12 +105,20 @@ class TargetRun:
         return {key: value for key, value in read_json(file).items() if key != "sha256"}
 
     def _able(self, looks: Sequence[Candidate]) -> Candidate | None:
-        """The cheapest that shows no sign of trouble, is not refuted, and reaches the goal within the budget."""
+        """The cheapest that is not refuted and, by its first weights, reaches the goal within the budget.
+
+        One weight that makes much of the sum of squares is no reason to leave a proposal: with more samples it makes
+        less, and the run goes on until it does.
+        """
         assert self.settings.tolerance is not None
-        tolerance, half_width = self.settings.tolerance, self.settings.half_width
-        sound = [look for look in self._standing(looks) if not own_doubts(look.moments)]
-        able = [look for look in sound if look.cost_of(tolerance, half_width) <= self.settings.samples]
-        return min(able, key=lambda look: look.cost_of(tolerance, half_width), default=None)
+        goal = self.settings.tolerance, self.settings.half_width
+        able = [
+            look for look in self._standing(looks)
+            if look.moments.effective_sample_size >= LEAST_EFFECTIVE
+            and (look.moments.pareto_k_hat or 0.0) < NO_MEAN
+            and look.cost_of(*goal) <= self.settings.samples
+        ]  # fmt: skip
+        return min(able, key=lambda look: look.cost_of(*goal), default=None)
 
     def _best(self, looks: Sequence[Candidate]) -> Candidate:
         """The fewest doubts, then the largest effective sample size at its cost.

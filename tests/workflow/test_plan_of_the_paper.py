@@ -7,11 +7,11 @@ import sys
 from collections import Counter
 
 import pytest
-from dkef.stages.pages import PAGES
 
 from dkef.config.jobs import Wanted, pending_jobs
 from dkef.config.plan import Plan
 from dkef.report.figures.catalogue import find
+from dkef.report.pages.catalogue import PAGES
 from tests.workflow.project import ROOT, Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("paper")]
@@ -89,7 +89,7 @@ def test_a_mistake_on_the_command_line_stops_before_any_job(bare, arguments, mes
 def test_make_plan_counts_the_jobs_of_the_dry_run(dry_run, bare):
     planned, _, _ = dry_run
     plan = Plan("paper")
-    figures = {name: find(name).needs for name in plan.experiment.figures}
+    figures = {name: [table.name for table in find(name).tables] for name in plan.experiment.figures}
     counts = Counter(job.stage for job in pending_jobs(plan, Wanted(figures, PAGES), bare.folder))
     assert dict(counts) == planned
 

@@ -1,6 +1,10 @@
 # Pages of tables. dkef.report.pages.catalogue says which tables a page shows.
 
 
+def page_modules(wildcards):
+    return [PAGES[wildcards.page].module]
+
+
 rule page:
     input:
         unpack(page_inputs),
@@ -22,7 +26,7 @@ rule page:
         runtime="10m",
     params:
         config=later(plan.experiment_slice),
-        code=code_of("dkef.stages.page"),
+        code=code_of("dkef.stages.page", page_modules),
         templates=later(templates_digest),
         tables=page_options,
         caption=page_caption,

@@ -1,7 +1,7 @@
 """What pages there are, and which tables each shows: one entry a page.
 
-The values of a page come from the function of its name in `contents`, its HTML from templates/<name>.html. Light to
-import: the workflow reads this while it is planned.
+The values of a page come from the function of its name in `of_tables` or `of_files`, its HTML from
+templates/<name>.html. Light to import: the workflow reads this while it is planned.
 """
 
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from dkef.results.tables import (
     Table,
 )
 
+FILES = "dkef.report.pages.of_files"
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -30,6 +31,7 @@ class Page:
     title: str
     tables: tuple[Table, ...]
     caption: str
+    module: str = "dkef.report.pages.of_tables"
 
 
 PAGES: dict[str, Page] = {
@@ -45,14 +47,14 @@ PAGES: dict[str, Page] = {
         "Reference values beside ours", (REFERENCE_VALUES,),
         "Every recoverable number of the authors' notebooks and of other papers beside ours.",
     ),
-    "cards": Page("Datasets", (SPLITS,), "What a reader should know of each dataset before its results."),
+    "cards": Page("Datasets", (SPLITS,), "What a reader should know of each dataset before its results.", FILES),
     "deviations": Page(
         "Deviations from the paper", (DEVIATIONS, FIDELITY),
-        "Where the paper's text, the authors' code and this project differ, and why.",
+        "Where the paper's text, the authors' code and this project differ, and why.", FILES,
     ),
     "provenance": Page(
         "Runs, versions, configuration", (MODELS, TRAINING_COSTS),
-        "How every training run ended, how long it took, with which code, libraries and configuration.",
+        "How every training run ended, how long it took, with which code, libraries and configuration.", FILES,
     ),
 }  # fmt: skip
 

@@ -1,11 +1,11 @@
 """Values into HTML by the templates beside this module; every text is escaped, and a page loads nothing."""
 
+import importlib
 import json
 import math
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from dkef.report.pages import contents
 from dkef.report.pages.catalogue import PAGES, TEMPLATES
 from dkef.results.lookup import Results
 from dkef.results.names import label_of
@@ -24,5 +24,5 @@ ENVIRONMENT.filters |= {"number": number, "label": label_of, "json": json.dumps}
 
 def html_of(name: str, results: Results) -> str:
     """The page of a name."""
-    values = getattr(contents, name)(results)
+    values = getattr(importlib.import_module(PAGES[name].module), name)(results)
     return ENVIRONMENT.get_template(f"{name}.html").render(title=PAGES[name].title, info=results.info, **values) + "\n"

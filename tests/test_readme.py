@@ -10,12 +10,15 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_python_example_runs_and_prints_a_score(capsys):
+def test_the_python_example_runs_and_prints_log_z_and_a_table(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
-    status, numbers = capsys.readouterr().out.split(maxsplit=1)
-    assert status == "ok"
-    assert len(re.findall(r"-?\d+\.\d*", numbers)) == 6
+    names = {}
+    exec(compile(example, "README.md", "exec"), names)
+    shown = capsys.readouterr().out
+    assert shown.startswith("LogZ(value=")
+    assert "fssd_p_value" in names["dkef"].compare({"dkef": names["fit"]}, names["test"])
+    assert re.search(r"^dkef .*\n^maf ", shown, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,17 @@ class Whitening:
         signs = np.sign(Vt[np.arange(d), np.abs(Vt).argmax(axis=1)])
         return cls(mean, (Vt * signs[:, None]).T * (np.sqrt(n) / s))
 
+    @classmethod
+    def of_any_scale(cls, rows: Array) -> Self:
+        """The same of columns that are first divided by their standard deviation, for units that are wildly different.
+
+        No factor or shift of a column changes the whitened rows beyond rounding, and none is lost in the SVD beside
+        larger ones.
+        """
+        mean, scale = rows.mean(axis=0), rows.std(axis=0)
+        standard = cls.fit((rows - mean) / scale, np.zeros(rows.shape[1]))
+        return cls(mean, standard.W / scale[:, None])
+
     @property
     def log_det(self) -> float:
         """log |det W|: add it to a log density of y to get that of x in raw units."""

@@ -2,7 +2,7 @@
 
 import abc
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -99,6 +99,10 @@ class Fit:
     notes: dict[str, float | int | str] = field(default_factory=dict)  # e.g. skipped steps, best validation loss
 
 
+def unwatched(iteration: int, most: int | None, best: float) -> None:
+    """Nobody looks on."""
+
+
 @dataclass(frozen=True)
 class FitContext:
     """What a training run is given beside its data: a name for its random streams, a place to resume from, a log."""
@@ -109,6 +113,8 @@ class FitContext:
     checkpoint: Path | None = None  # the run may leave its state here and continue from it; the caller deletes it
     threads: int = 1
     log: logging.Logger = field(default_factory=lambda: logging.getLogger("dkef.stages.train"))
+    # called as training goes on: iterations done, iterations at most, lowest validation loss
+    watch: Callable[[int, int | None, float], None] = unwatched
 
     @property
     def cell(self) -> tuple[str, str, int]:

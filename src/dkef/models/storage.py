@@ -1,6 +1,7 @@
 """Model files: HDF5 with arrays and JSON settings; loading one never runs anything it contains."""
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dkef.config.typed import of_record
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.core.files import read_json
 from dkef.core.hdf5 import Contents, read_hdf5, write_hdf5
@@ -18,6 +20,7 @@ from dkef.models.protocol import DensityModel, Fit
 TRUSTED_PACKAGES = (OWN_PACKAGE,)
 REMEDY = "delete it and train again"
 LARGEST_LOG_Z = 1e100
+LIBRARY = "library"  # what dkef.fit keeps beside a model: how to get from the units of its rows to the model's
 # What a class may stumble over when settings and arrays are not its own.
 MISFIT = (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError)
 
@@ -54,8 +57,8 @@ class Training:
     provenance: Provenance
 
 
-def write_model(path: Path, fit: Fit, provenance: dict[str, Any]) -> None:
-    """Write a fitted model with its status and what produced it."""
+def write_model(path: Path, fit: Fit, provenance: dict[str, Any], beside: Mapping[str, Array] | None = None) -> None:
+    """Write a fitted model with its status and what produced it; `beside` are arrays of the library (`LIBRARY`)."""
     model = fit.model
     record = {
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
@@ -65,7 +68,9 @@ def write_model(path: Path, fit: Fit, provenance: dict[str, Any]) -> None:
         "notes": fit.notes,
         "provenance": provenance | {"code_version": code_version(), "libraries": library_versions()},
     }
-    write_hdf5(path, {f"arrays/{name}": np.asarray(array) for name, array in sorted(model.arrays().items())}, record)
+    arrays = {f"arrays/{name}": np.asarray(array) for name, array in sorted(model.arrays().items())}
+    arrays |= {f"{LIBRARY}/{name}": array for name, array in (beside or {}).items()}
+    write_hdf5(path, arrays, record)
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -85,14 +90,17 @@ def load_model(path: str | Path, trusted: tuple[str, ...] = ()) -> DensityModel:
     log_z.json lies beside the file, the model knows its normaliser.
     """
     path = Path(path)
-    model = _restore(path, trusted)
+    model, contents = restore_with_contents(path, trusted)
+    if contents.below(LIBRARY):
+        raise DkefError(f"{path} was saved by dkef.fit, with the units of its rows; read it with dkef.load")
     log_z = path.with_name("log_z.json")
     if not model.normalised and log_z.exists():
         model.log_z = read_log_z(log_z)
     return model
 
 
-def _restore(path: Path, trusted: tuple[str, ...]) -> DensityModel:
+def restore_with_contents(path: Path, trusted: tuple[str, ...]) -> tuple[DensityModel, Contents]:
+    """The model in a file, and everything else that the file holds."""
     contents = _read(path)
     kind = _class_of(path, one_line(contents.record["class"]), TRUSTED_PACKAGES + trusted)
     try:
@@ -100,7 +108,7 @@ def _restore(path: Path, trusted: tuple[str, ...]) -> DensityModel:
     except MISFIT as error:
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise DkefError(f"{path} does not hold what a {kind.__name__} consists of ({reason}); {REMEDY}") from None
-    return model
+    return model, contents
 
 
 def load_own_model(path: Path) -> DensityModel:
@@ -109,7 +117,7 @@ def load_own_model(path: Path) -> DensityModel:
     Classes in modules of the user's own are restored too, see dkef.core.trust.
     """
     package = str(read_record(path)["class"]).partition(".")[0]
-    return _restore(path, trusted=(package,) if belongs_to_user(package) else ())
+    return restore_with_contents(path, trusted=(package,) if belongs_to_user(package) else ())[0]
 
 
 def read_log_z(path: Path) -> float:

@@ -4,7 +4,7 @@ import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -26,6 +26,12 @@ class ComponentLogZ:
 
     def log_z(self, model: DensityModel, train: Array, context: FitContext) -> LogZ:
         """Value, error, bound and status; the rows [n, d] are those the component was fitted to."""
+        found = self.record(model, train, context)
+        bias = found["log_z_bias_bound"]
+        return LogZ(found["log_z"], found["log_z_stderr"], math.nan if bias is None else bias, found["status"])
+
+    def record(self, model: DensityModel, train: Array, context: FitContext) -> dict[str, Any]:
+        """The whole record of an estimate, as in a log_z.json."""
         from dkef.config.schema.normaliser import Normaliser
         from dkef.models.kef.density import KefModel
         from dkef.normaliser.target import TargetRun
@@ -42,6 +48,4 @@ class ComponentLogZ:
         )  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
             run = TargetRun(model.parameters, train, settings, context.cell, context.threads, context.log)
-            found = run.in_folder(Path(folder))
-        bias = found["log_z_bias_bound"]
-        return LogZ(found["log_z"], found["log_z_stderr"], math.nan if bias is None else bias, found["status"])
+            return run.in_folder(Path(folder))

@@ -6,6 +6,7 @@ again it ends with the same numbers, because a step is a function of the progres
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -61,8 +62,9 @@ class Limits:
 
 
 def run_training(
-    learner: Learner, theta: Array, limits: Limits, checkpoint: Path | None, identity: str, log: logging.Logger
-) -> Progress:
+    learner: Learner, theta: Array, limits: Limits, checkpoint: Path | None, identity: str, log: logging.Logger,
+    watch: Callable[[int, int | None, float], None] = lambda iteration, most, best: None,
+) -> Progress:  # fmt: skip
     """The progress at the end of a run from theta, or from the checkpoint if one of this identity is there."""
     progress = read_progress(checkpoint, identity, log)
     if progress is None:
@@ -73,6 +75,7 @@ def run_training(
     first, spent = progress.iteration, progress.seconds
     while not progress.stopped:
         progress = _round(learner, progress, limits, spent - begun)
+        watch(progress.iteration, limits.max_iterations, progress.stopping.best)
         now = time.monotonic()
         by_count = limits.checkpoint_interval and progress.iteration % limits.checkpoint_interval == 0
         if checkpoint is not None and (progress.stopped or by_count or now - saved >= CHECKPOINT_SECONDS):

@@ -99,7 +99,7 @@ class MaximumLikelihood:
         patience, interval = spec.patience * self.unit, spec.interval * self.unit
         limits = Limits(patience, interval, spec.max_iterations, spec.time_budget_hours)
         identity = checkpoint_identity(spec, context.cell, self.train, self.valid)
-        return run_training(self, theta, limits, context.checkpoint, identity, context.log)
+        return run_training(self, theta, limits, context.checkpoint, identity, context.log, context.watch)
 
     def advance(self, progress: Progress, stop: int) -> Progress:
         """A block of steps in one call of the compiled loop."""

@@ -103,7 +103,7 @@ class ScoreMatching:
             spec.checkpoint_interval,
         )
         identity = checkpoint_identity(spec, context.cell, self.train, self.valid)
-        return run_training(self, self.start, limits, context.checkpoint, identity, context.log)
+        return run_training(self, self.start, limits, context.checkpoint, identity, context.log, context.watch)
 
     def advance(self, progress: Progress, stop: int) -> Progress:
         """One gradient step on fresh Dt and Dv."""

@@ -1,0 +1,129 @@
+"""dkef.fit: one array in, a density in its units out."""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dkef.config.compose import compose_cell
+from dkef.config.files import check_choice
+from dkef.config.typed import instantiate
+from dkef.core.arrays import Array
+from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
+from dkef.data.whitening import Whitening
+from dkef.library.density import FittedDensity
+from dkef.library.normalise import LEAST_SAMPLES, log_z_of
+from dkef.library.progress import display
+from dkef.library.quiet import computing
+from dkef.library.rows import RowsError, as_rows, column_names, require_fittable
+from dkef.models.protocol import FitContext, Trainable
+
+log = logging.getLogger("dkef.fit")
+
+WHO = "dkef.fit"
+CHOICES = ("protocol=benchmark", "fidelity=recommended")
+VALID_SHARE, MOST_VALID = 10, 1000  # one row in ten stops training early, at most so many
+# A fit in a notebook should end within a minute on 2,000 rows of two columns. The paper's runs have the values of
+# config/model instead, which may be passed: validation_interval=1, max_iterations=10_000.
+QUICK: dict[str, dict[str, Any]] = {
+    "dkef.models.kef.spec.KernelExponentialFamily": {"validation_interval": 10, "max_iterations": 1000},
+}
+ROWS_PER_INDUCING_POINT = 3  # at the least, so that small arrays have fewer inducing points than config/model
+LOG_Z_SAMPLES = 4_000_000  # evaluations of the density behind log Z beyond two columns, at most
+
+
+def fit(
+    x: Any, model: str | Trainable = "dkef", *, seed: int = 0, log_z_samples: int = LOG_Z_SAMPLES, threads: int = 1,
+    checkpoint: str | Path | None = None, progress: bool | None = None, **settings: Any,
+) -> FittedDensity:  # fmt: skip
+    """Fit a density to the rows of x [n, d]: an array, a list of rows or a data frame.
+
+    model: a name of config/model ("dkef", "maf", "made", "real_nvp", "gaussian", "kcef", ...) or a specification of
+    one's own. settings: keys of its specification, such as max_iterations=500 or width=50.
+
+    One row in ten is held out for early stopping. Rows are whitened for the model; what the density says is in the
+    units of x. A kernel family is not normalised: its log Z is found by quadrature for one and two columns, by sampling
+    with at most log_z_samples evaluations for more (0 for none, if score and sample are enough). `fit(...).log_z` has
+    its interval and says whether to trust it.
+
+    Equal rows, settings, seed and threads give equal fits. threads binds TensorFlow only where it is not in use yet.
+    With a checkpoint file, a killed fit continues where it was. progress=None shows a bar on a terminal and in a
+    notebook; log lines go to the logger "dkef.fit".
+    """
+    rows = as_rows(x, WHO)
+    names = column_names(x, rows.shape[1])
+    require_fittable(rows, names, WHO)
+    if log_z_samples != 0 and log_z_samples < LEAST_SAMPLES:
+        raise DkefError(f"{WHO}: log_z_samples is {log_z_samples}; allowed is 0 for no log Z, or >= {LEAST_SAMPLES}")
+    whitening = _whitening(rows)
+    valid, train = _split(whitening.apply(rows), seed)
+    spec, name = _specification(model, settings, len(train))
+    place = Path(checkpoint) if checkpoint is not None else None
+    with display(progress) as shown, computing(threads, needs_tensorflow=not _closed_form(spec)):
+        context = FitContext("x", name, seed, place, threads, log, shown.watch)
+        fitted = spec.fit(train, valid, context)
+        if fitted.status != "ok":
+            log.warning("the fit of %s has %s; the density is the last good one", name, fitted.status)
+        shown.say("log Z")
+        log_z = log_z_of(fitted.model, train, context, log_z_samples)
+    if log_z.status != "ok" and log_z_samples > 0:
+        log.warning("log Z of %s is %s", name, log_z.status)
+    return FittedDensity(
+        fitted.model, whitening, log_z, name, names, seed, fitted.status, fitted.stopped, fitted.notes, fitted.trace
+    )
+
+
+def _whitening(rows: Array) -> Whitening:
+    """By all rows, those for early stopping too, so that fits to the same x under several seeds can be compared."""
+    try:
+        return Whitening.of_any_scale(rows)
+    except DkefError:
+        raise RowsError(f"{WHO}: the {rows.shape[1]} columns are linearly dependent; drop a column") from None
+
+
+def _split(rows: Array, seed: int) -> tuple[Array, Array]:
+    """Rows for early stopping, and all others. No test rows: those are the caller's."""
+    order = rng_for("split", WHO, seed).permutation(len(rows))
+    held = min(max(len(rows) // VALID_SHARE, 1), MOST_VALID)
+    return rows[order[:held]], rows[order[held:]]
+
+
+def _specification(model: str | Trainable, settings: Mapping[str, Any], n: int) -> tuple[Trainable, str]:
+    """What is fitted to n rows, and its name."""
+    if not isinstance(model, str):
+        if settings:
+            raise DkefError(f"{WHO}: {', '.join(settings)}: set them in the specification that is passed as model")
+        return model, type(model).__name__
+    check_choice("model", model, WHO)
+    values = dict(compose_cell((f"model={model}", *CHOICES)).model)
+    values |= QUICK.get(values["_target_"], {})
+    if "inducing_points" in values:
+        values["inducing_points"] = min(values["inducing_points"], max(n // ROWS_PER_INDUCING_POINT, 1))
+    given = {key: _plain(value) for key, value in settings.items()}
+    spec: Trainable = instantiate(_merged(values, given), f"{WHO}(model={model!r})", "")
+    return spec, model
+
+
+def _merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Given keys before others; of a section within, such as the component of a mixture, only those that it names."""
+    within = {
+        key: _merged(values[key], value) for key, value in given.items() if _both_mappings(values.get(key), value)
+    }
+    return {**values, **given, **within}
+
+
+def _both_mappings(a: Any, b: Any) -> bool:
+    return isinstance(a, Mapping) and isinstance(b, Mapping)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of NumPy as those of Python."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+
+
+def _closed_form(spec: Trainable) -> bool:
+    """Whether a specification of ours is fitted without TensorFlow, whose import takes seconds."""
+    return type(spec).__module__ in ("dkef.models.gaussian.spec", "dkef.models.kcef.spec")

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,12 +15,12 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
 import dkef
-from dkef.core.errors import ConfigError, DkefError
+from dkef.core.errors import DkefError
 from dkef.core.hdf5 import read_hdf5, write_hdf5
 from dkef.core.streams import rng_for
 from dkef.data.whitening import Whitening
 from dkef.models.gaussian.density import GaussianModel
-from dkef.models.protocol import Fit
+from dkef.models.protocol import Fit, FitContext
 from dkef.models.storage import write_model
 
 # Small enough for a test.
@@ -237,10 +239,11 @@ def test_rows_of_another_width_are_named(x):
             r"dkef\.fit\(model='maf'\): width is 'wide'; allowed is a whole number >= 1",
         ),
         ({"model": "gaussian", "width": 3}, "width is an unknown key; this section takes no keys"),
+        ({"log_z_samples": 5}, r"dkef\.fit: log_z_samples is 5; allowed is 0 for no log Z, or >= 1000"),
     ],
 )
 def test_settings_are_keys_of_the_specification(x, settings, sentence):
-    with pytest.raises(ConfigError, match=sentence):
+    with pytest.raises(DkefError, match=sentence):
         dkef.fit(x, **settings)
 
 
@@ -270,6 +273,38 @@ def test_whitening_does_not_depend_on_the_units():
     np.testing.assert_allclose(white.T @ white / 50, np.eye(3), atol=1e-12)
     np.testing.assert_allclose(other.apply(rows * [1e9, 1, 1e-9] + [1e9, 0, 0]), white, atol=1e-6)
     np.testing.assert_allclose(one.invert(white), rows, atol=1e-12)
+
+
+def test_a_checkpoint_goes_when_the_fit_is_done(x, tmp_path):
+    place = tmp_path / "fit.checkpoint"
+    seen = []
+    spec = Watched(lambda context: seen.append(context.checkpoint))
+    dkef.fit(x, spec, checkpoint=place)
+    assert seen == [place]
+    place.write_bytes(b"left by a fit")
+    assert dkef.fit(x, spec, checkpoint=place).name == "Watched"
+    assert not place.exists()
+
+
+def test_a_specification_of_ones_own_takes_no_settings_beside(x):
+    with pytest.raises(DkefError, match=r"dkef\.fit: width: set them in the specification that is passed as model"):
+        dkef.fit(x, Watched(print), width=3)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A specification of a user's own."""
+
+    look: Callable[[FitContext], None]
+
+    def fit(self, train, valid, context):
+        self.look(context)
+        return Fit(GaussianModel.fit(train))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(DkefError, match=r"absent\.h5 does not exist; dkef\.fit\(x\)\.save"):
+        dkef.load(tmp_path / "absent.h5")
 
 
 @pytest.mark.slow

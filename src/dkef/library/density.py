@@ -109,6 +109,8 @@ def load(path: str | Path, trusted: tuple[str, ...] = ()) -> FittedDensity:
     Only models of this package are restored; name further packages in `trusted` for models of your own.
     """
     path = Path(path)
+    if not path.exists():
+        raise DkefError(f"{path} does not exist; dkef.fit(x).save(path) writes such files")
     model, contents = restore_with_contents(path, trusted)
     arrays, record = contents.below(LIBRARY), contents.record
     provenance = record["provenance"]

@@ -15,7 +15,7 @@ from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.data.whitening import Whitening
 from dkef.library.density import FittedDensity
-from dkef.library.normalise import LEAST_SAMPLES, log_z_of
+from dkef.library.normalise import log_z_of, require_samples
 from dkef.library.progress import display
 from dkef.library.quiet import computing
 from dkef.library.rows import RowsError, as_rows, column_names, require_fittable
@@ -24,6 +24,7 @@ from dkef.models.protocol import FitContext, Trainable
 log = logging.getLogger("dkef.fit")
 
 WHO = "dkef.fit"
+TRAINED = ("dkef.models.kef.", "dkef.models.flows.", "dkef.models.mixture.")  # with TensorFlow
 CHOICES = ("protocol=benchmark", "fidelity=recommended")
 VALID_SHARE, MOST_VALID = 10, 1000  # one row in ten stops training early, at most so many
 # A fit in a notebook should end within a minute on 2,000 rows of two columns. The paper's runs have the values of
@@ -50,25 +51,26 @@ def fit(
     its interval and says whether to trust it.
 
     Equal rows, settings, seed and threads give equal fits. threads binds TensorFlow only where it is not in use yet.
-    With a checkpoint file, a killed fit continues where it was. progress=None shows a bar on a terminal and in a
-    notebook; log lines go to the logger "dkef.fit".
+    With a checkpoint file, a killed fit continues where it was; the file goes when the fit is done. progress=None shows
+    a bar on a terminal and in a notebook that has ipywidgets; log lines go to the logger "dkef.fit".
     """
     rows = as_rows(x, WHO)
     names = column_names(x, rows.shape[1])
     require_fittable(rows, names, WHO)
-    if log_z_samples != 0 and log_z_samples < LEAST_SAMPLES:
-        raise DkefError(f"{WHO}: log_z_samples is {log_z_samples}; allowed is 0 for no log Z, or >= {LEAST_SAMPLES}")
+    require_samples(log_z_samples, WHO)
     whitening = _whitening(rows)
     valid, train = _split(whitening.apply(rows), seed)
     spec, name = _specification(model, settings, len(train))
     place = Path(checkpoint) if checkpoint is not None else None
-    with display(progress) as shown, computing(threads, needs_tensorflow=not _closed_form(spec)):
+    with computing(threads, _needs_tensorflow(spec)), display(progress) as shown:
         context = FitContext("x", name, seed, place, threads, log, shown.watch)
         fitted = spec.fit(train, valid, context)
-        if fitted.status != "ok":
-            log.warning("the fit of %s has %s; the density is the last good one", name, fitted.status)
         shown.say("log Z")
         log_z = log_z_of(fitted.model, train, context, log_z_samples)
+    if place is not None:
+        place.unlink(missing_ok=True)
+    if fitted.status != "ok":
+        log.warning("the fit of %s has %s; the density is the last good one", name, fitted.status)
     if log_z.status != "ok" and log_z_samples > 0:
         log.warning("log Z of %s is %s", name, log_z.status)
     return FittedDensity(
@@ -124,6 +126,6 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
-def _closed_form(spec: Trainable) -> bool:
-    """Whether a specification of ours is fitted without TensorFlow, whose import takes seconds."""
-    return type(spec).__module__ in ("dkef.models.gaussian.spec", "dkef.models.kcef.spec")
+def _needs_tensorflow(spec: Trainable) -> bool:
+    """Whether TensorFlow should be started before the fit; models of others start it themselves if they need it."""
+    return type(spec).__module__.startswith(TRAINED)

@@ -16,6 +16,12 @@ SCALE = 0.25
 LEAST_SAMPLES = 1000
 
 
+def require_samples(samples: int, who: str) -> None:
+    """Stop before a long fit, not after it."""
+    if samples != 0 and samples < LEAST_SAMPLES:
+        raise DkefError(f"{who}: log_z_samples is {samples}; allowed is 0 for no log Z, or >= {LEAST_SAMPLES}")
+
+
 def log_z_of(model: DensityModel, rows: Array, context: FitContext, samples: int) -> LogZ:
     """log Z with its interval and status; rows [n, d] are those the model was fitted to.
 

@@ -1,6 +1,7 @@
 """A bar where somebody looks on, log lines (dkef.fit, level INFO) where nobody does."""
 
 import contextlib
+import importlib.util
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +27,8 @@ def display(wanted: bool | None) -> Iterator[Display]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True, force_terminal=wanted)
-    seen = console.is_terminal or console.is_jupyter
+    # Without ipywidgets rich can only warn in a notebook.
+    seen = console.is_terminal or (console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not seen) as bar:
         task = bar.add_task("fitting", total=None, told="")

@@ -23,14 +23,14 @@ from dkef.metrics.grid import write_grid
 from dkef.metrics.registry import outcomes
 from dkef.metrics.setup import ComparisonSetup
 from dkef.models.evaluation import EvaluatedModel, read_evaluation, write_evaluation
-from dkef.models.flows import progress as likelihood_progress
 from dkef.models.gaussian.density import GaussianModel
-from dkef.models.kef import progress as kef_progress
 from dkef.models.kef.density import KefModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, load_own_model, write_model
 from dkef.normaliser.proposals.store import Proposal, read_proposal, weights_of, write_proposal
 from dkef.results.read import read_grid, read_split
+from dkef.training.checkpoint import read_progress, write_progress
+from dkef.training.progress import Progress
 from tests.data.test_splits import made_up
 from tests.fuzz.mutations import BINARY, FRACTION, changed_tree, edited
 from tests.models.flow_examples import example as flow_example
@@ -40,7 +40,7 @@ from tests.normaliser.examples import random_kef
 
 POINTS = 8
 MODEL = random_kef(m=5, widths=(3, 3))
-COVER: dict[str, Array] = {
+MIXTURE: dict[str, Array] = {
     "weights": np.array([0.2, 0.3, 0.5]), "centres": np.arange(6.0).reshape(3, 2), "shape": np.array([0, 1, 1]),
     "factors": np.array([[[1.0, 0.0], [0.5, 2.0]], [[0.5, 0.0], [0.0, 0.5]]]), "q0_share": np.asarray(0.1),
 }  # fmt: skip
@@ -73,12 +73,11 @@ def _write_seeds(folder: Path) -> None:
     )
     facts = {"dataset": "ring", "model": "gaussian", "seed": 0, "log_z": 0.1, "masses": {"a": 0.5}}
     write_grid(folder / "grid.h5", {"axis": np.arange(5.0), "log_density": np.ones((5, 5))}, facts)
-    for kind, arrays in (("q0", {}), ("mixture", COVER), ("annealed", COVER | SCHEDULE)):
+    for kind, arrays in (("q0", {}), ("mixture", MIXTURE), ("annealed", MIXTURE | SCHEDULE)):
         write_proposal(folder / f"proposal-{kind}.h5", Proposal(kind, dict(arrays)))
-    start = kef_progress.Progress.start(x[:, 0], 200)
-    kef_progress.write_progress(folder / "kef.h5", replace(start, trace=[{"loss": 1.0}] * 3), "fuzz")
-    steps = likelihood_progress.Progress.start(x[:, 0], 20).observe(0.5, -1.0)
-    likelihood_progress.write_progress(folder / "likelihood.h5", steps, "fuzz")
+    start = Progress.start(x[:, 0], 200)
+    write_progress(folder / "checkpoint.h5", replace(start, trace=[{"loss": 1.0}] * 3), "fuzz")
+    write_progress(folder / "validated.h5", start.validated(-1.0).recorded({"iteration": 1, "loss": 0.5}), "fuzz")
 
 
 @functools.cache
@@ -207,7 +206,5 @@ def read(kind: str, data: bytes, folder: Path) -> None:
         weights_of(read_proposal(path, MODEL), MODEL, ("fuzz",)).log_r("z", 0, 4)
     elif kind == "grid":
         read_grid(path)
-    elif kind == "kef":
-        kef_progress.read_progress(path, "fuzz", 200, LOG)
     else:
-        likelihood_progress.read_progress(path, "fuzz", LOG)
+        read_progress(path, "fuzz", LOG)

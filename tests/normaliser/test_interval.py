@@ -100,6 +100,17 @@ def test_one_word_alone_is_not_enough():
     assert judge(main, [method("mixture", 1.0, 0.01)]).status == "untrusted: no second method confirms it"
 
 
+def test_a_method_in_doubt_confirms_by_agreeing_and_says_nothing_by_differing():
+    """As on Parkinsons: chains at 43.596 +- 0.013, a mixture at 43.584 +- 0.015 with a Pareto k-hat of 0.81."""
+    heavy = method("mixture", 43.584, 0.015)
+    heavy = replace(heavy, moments=replace(heavy.moments, log_max=heavy.log_z + math.log(0.014 * 10_000)))
+    assert own_doubts(heavy.moments)
+    assert judge(method("annealed", 43.596, 0.013), [heavy]).status == "ok"
+    differing = judge(method("annealed", 43.55, 0.005), [heavy])
+    assert differing.status.startswith("untrusted: no second method confirms it")
+    assert differing.high < 43.57
+
+
 def test_a_method_that_missed_mass_is_not_reported_however_sure_it_is():
     """As seen on MiniBooNE: q0 at 79.6 +- 0.08 without any doubt of its own; the truth is 89.6."""
     q0, mixture, chains = method("q0", 79.6, 0.08), method("mixture", 89.6, 0.02), method("annealed", 89.62, 0.05)

@@ -144,20 +144,25 @@ def judge(main: Method, others: Sequence[Method]) -> Verdict:
 
     `main` was chosen before it drew its weights, and is reported unless it is in doubt or refuted. Its standard error
     makes the interval; a sound method that differs by more than both errors explain extends it as far as its own
-    estimate, and so does the largest lower limit.
+    estimate, and so does the largest lower limit. A method in doubt of its own confirms by agreeing, and says nothing
+    by differing.
     """
     methods = [main, *others]
     standing = [method for method in methods if method.refuted_by(methods) is None]
     doubtful = main not in standing or own_doubts(main.moments)
     reported = min(standing, key=lambda m: (len(own_doubts(m.moments)), m.stderr)) if doubtful else main
-    witnesses = [m for m in standing if m.name != reported.name and not own_doubts(m.moments, LEAST_WITNESS)]
+    others_standing = [m for m in standing if m.name != reported.name]
+    witnesses = [m for m in others_standing if m.moments.effective_sample_size >= LEAST_WITNESS]
     low, high = reported.log_z - TWO_SIDED * reported.stderr, reported.upper_limit
     reasons = own_doubts(reported.moments)
+    confirmed = False
     for witness in witnesses:
         gap, chance = witness.log_z - reported.log_z, math.hypot(witness.stderr, reported.stderr) + ROUNDING
-        if abs(gap) > TWO_SIDED * chance:
+        sound = not own_doubts(witness.moments, LEAST_WITNESS)
+        if sound and abs(gap) > TWO_SIDED * chance:
             low, high = min(low, witness.log_z), max(high, witness.log_z)
-    if not witnesses:
+        confirmed = confirmed or sound or abs(gap) <= TWO_SIDED * chance
+    if not confirmed:
         said = [f"{m.name} {m.log_z - reported.log_z:+.2g} nats" for m in methods if m.name != reported.name]
         reasons.append("no second method confirms it" + (f" ({', '.join(said)})" if said else ""))
     high = max([high, *(method.lower_limit for method in methods)])

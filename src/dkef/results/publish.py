@@ -11,7 +11,6 @@ from typing import Any
 
 import pandas as pd
 
-from dkef.core.files import read_json
 from dkef.core.tables import as_numbers, read_table
 from dkef.metrics.summary import summary_rows
 from dkef.models.storage import read_training
@@ -53,17 +52,18 @@ def _finished(folder: Path) -> bool:
 def _cell(key: Key, folder: Path) -> dict[str, Any]:
     trained = read_training(folder / "model.h5")
     made = trained.provenance
-    log_z = read_json(folder / "log_z.json") if (folder / "log_z.json").is_file() else {}
-    seconds = log_z.get("seconds")
-    benchmark = folder / "train.benchmark.jsonl"
     return {
         "dataset": key[0], "model": key[1], "seed": key[2],
         "config_digest": made.config_digest, "code_version": made.code_version, "code_date": date_of(made.code_version),
         "processor": processor(), "libraries": ", ".join(f"{name} {v}" for name, v in sorted(made.libraries.items())),
         "status": trained.status, "stopped": trained.stopped,
-        "train_seconds": read_benchmark(benchmark)[1].get("s") if benchmark.is_file() else None,
-        "normalise_seconds": float(seconds) if isinstance(seconds, int | float) else None,
+        "train_seconds": _seconds(folder / "train.benchmark.jsonl"),
+        "normalise_seconds": _seconds(folder / "normalise_target.benchmark.jsonl"),
     }  # fmt: skip
+
+
+def _seconds(benchmark: Path) -> float | None:
+    return read_benchmark(benchmark)[1].get("s") if benchmark.is_file() else None
 
 
 @functools.cache

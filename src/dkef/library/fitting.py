@@ -69,13 +69,17 @@ def fit(
         log_z = log_z_of(fitted.model, train, context, log_z_samples)
     if place is not None:
         place.unlink(missing_ok=True)
-    if fitted.status != "ok":
-        log.warning("the fit of %s has %s; the density is the last good one", name, fitted.status)
-    if log_z.status != "ok" and log_z_samples > 0:
-        log.warning("log Z of %s is %s", name, log_z.status)
+    _warn(name, fitted.status, "ok" if log_z_samples == 0 else log_z.status)
     return FittedDensity(
         fitted.model, whitening, log_z, name, names, seed, fitted.status, fitted.stopped, fitted.notes, fitted.trace
     )
+
+
+def _warn(name: str, status: str, log_z_status: str) -> None:
+    if status != "ok":
+        log.warning("the fit of %s has %s; the density is the last good one", name, status)
+    if log_z_status != "ok":
+        log.warning("log Z of %s is %s", name, log_z_status)
 
 
 def _whitening(rows: Array) -> Whitening:

@@ -253,11 +253,18 @@ class Plan:
                 "models": self.models(dataset),
                 "reference": self.reference(dataset, self.models(dataset)[0]),
                 "seeds": self.seeds(dataset),
+                "by_q0": [model for model in self.models(dataset) if self.by_q0(dataset, model)],
             }
             for dataset in self.datasets()
         ]
-        about = {"experiment": self.name, "title": self.experiment.title, "reduced": self.experiment.reduced}
-        return canonical(about | {"datasets": entries})
+        read = {key: getattr(self.experiment, key) for key in ("title", "reduced", "paper_budgets")}
+        return canonical({"experiment": self.name} | read | {"datasets": entries})
+
+    def by_q0(self, dataset: str, model: str) -> bool:
+        """Whether log Z rests on samples from q0 alone, as many as were asked for."""
+        settings = self.cell(dataset, model).normaliser
+        unnormalised = not self.normalised(dataset, model)
+        return unnormalised and settings.proposal == "q0" and settings.tolerance is None
 
 
 def _name(dataset: str, model: str, seed: int) -> dict[str, Any]:

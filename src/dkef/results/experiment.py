@@ -19,6 +19,7 @@ class DatasetEntry:
     synthetic: bool = False
     subset_of: str | None = None
     reference: str | None = None  # the model with which fssd_p_value compares the others
+    by_q0: tuple[str, ...] = ()  # models whose log Z rests on a given number of samples from q0, as the paper's
 
     def run_of(self, models: Sequence[str]) -> list[str]:
         """Those of the models that were run on this dataset, by the names that the experiment uses."""
@@ -34,6 +35,7 @@ class ExperimentInfo:
     title: str
     datasets: tuple[DatasetEntry, ...]
     reduced: str | None = None  # how this run is smaller than the paper's; printed in the figure
+    paper_budgets: bool = False  # `reduced` concerns sets and seeds only: a claim on whole sets can be decided
 
     @classmethod
     def parse(cls, text: str) -> "ExperimentInfo":

@@ -53,7 +53,8 @@ class Footnotes:
         if info.title:
             lines.append((f"Experiment {info.experiment}: {info.title}", QUIET))
         if info.reduced:
-            lines.append((f"Reduced run, not the paper's budgets: {info.reduced}", WARNING))
+            budgets = "" if info.paper_budgets else ", not the paper's budgets"
+            lines.append((f"Reduced run{budgets}: {info.reduced}", WARNING))
         return cls(tuple((line, color) for text, color in lines for line in textwrap.wrap(text, int(LETTERS * width))))
 
     @property

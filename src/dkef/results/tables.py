@@ -4,7 +4,7 @@ Light to import: the workflow reads this while it is planned.
 """
 
 import glob
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -94,7 +94,12 @@ PROPOSALS = Table(
 )  # fmt: skip
 CLAIMS = Table(
     "claims", "results/{experiment}/claims.csv",
-    columns=(claims := ("claim", "place", "statement", "rule", "verdict", "tendency", "numbers", "reason")),
+    columns=(
+        claims := (
+            *("claim", "place", "statement", "rule", "test", "level", "power"),
+            *("verdict", "tendency", "numbers", "reason"),
+        )
+    ),
     texts=claims,
 )  # fmt: skip
 KNOWN_VALUES = Table(
@@ -119,9 +124,10 @@ FIDELITY = Table("fidelity", "config/fidelity/*.yaml", reader="yaml")
 SPLITS = Table("splits", "data/processed/{dataset}/seed0.h5", reader="splits")
 GRIDS = Table("grids", f"{CELL}/grid.h5", reader="grid", cells="planar")
 TRACES = Table("traces", f"{CELL}/trace.csv", reader="trace")
+SCORE_TRACES = replace(TRACES, cells="unnormalised")  # of kernel exponential families, as claims read them
 MODELS = Table("models", f"{CELL}/model.h5", reader="paths")
 TRAINING_COSTS = Table("training_costs", f"{CELL}/train.benchmark.jsonl", reader="benchmark")
 
 # What two tables of the report are made from; figures and pages say so in their catalogues.
-BEHIND_CLAIMS = (METRICS, SUMMARY, GRIDS)
+BEHIND_CLAIMS = (METRICS, SUMMARY, GRIDS, SCORE_TRACES)
 BEHIND_REFERENCE_VALUES = (SUMMARY, KNOWN_VALUES)

@@ -1,14 +1,16 @@
 """All statements, and one row of claims.csv for each.
 
-A row has the statement's place in the paper, the rule in words, the numbers, and the verdict: held, did not hold, or
-not decidable with these runs and why.
+A row has the paper's sentence and its place, the rule in words, the test with its level and power, the numbers, and the
+verdict: held, did not hold, or not decidable with these runs and why.
 """
 
-from dkef.report.claims import benchmark, choices, synthetic
+from dkef.report.claims import benchmark, choices, learning, synthetic, theory
 from dkef.report.claims.verdict import Statement
 from dkef.results.lookup import Results
 
-STATEMENTS: tuple[Statement, ...] = (*synthetic.STATEMENTS, *benchmark.STATEMENTS, *choices.STATEMENTS)
+STATEMENTS: tuple[Statement, ...] = (
+    *synthetic.STATEMENTS, *learning.STATEMENTS, *benchmark.STATEMENTS, *choices.STATEMENTS, *theory.STATEMENTS,
+)  # fmt: skip
 
 
 def judge_all(results: Results) -> list[dict[str, str]]:

@@ -1,9 +1,9 @@
-"""Verdicts, and how single findings make one: held, did not hold, or not decidable with these runs."""
+"""A statement of the paper with its rule, and the verdict on it: held, did not hold, or not decidable."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from dkef.report.claims.order import AHEAD, BEHIND, CLOSE, Order
+from dkef.report.claims.evidence import LEVEL, Evidence, Known, Runs, Scenario, power
 from dkef.results.lookup import Results
 
 HELD, FAILED, OPEN = "held", "did not hold", "not decidable"
@@ -16,7 +16,10 @@ class Verdict:
     verdict: str  # HELD | FAILED | OPEN
     numbers: str = ""
     reason: str = ""  # why nothing can be decided
-    tendency: str = ""  # what the numbers of a reduced run point to
+    tendency: str = ""  # what runs point to that cannot decide: reduced ones, or those on a part of a set
+    test: str = ""  # what was tested, and how large the p-values are
+    level: str = f"{LEVEL:g}"
+    power: str = ""
 
 
 @dataclass(frozen=True)
@@ -25,48 +28,85 @@ class Statement:
 
     name: str
     place: str
-    text: str  # in our words
+    text: str  # the paper's words
     rule: str
-    judge: Callable[[Results], Verdict]
+    evidence: Callable[[Results], Evidence]
 
     def check(self, results: Results) -> Verdict:
-        """The rule's verdict; a run with reduced budgets can only show a tendency."""
-        found = self.judge(results)
-        reduced = results.info.reduced
-        if reduced is None or found.verdict == OPEN:
+        """The rule's verdict. Runs on parts of sets, or with reduced budgets, can only show a tendency."""
+        evidence = self.evidence(results)
+        found = judge(evidence, subsets=False)
+        if any(leaf.subset for leaf in evidence.leaves()) and found.verdict == OPEN:
+            seen = judge(evidence, subsets=True)
+            if seen.verdict != OPEN:
+                found = replace(found, tendency=seen.verdict, reason=f"sets were run in part only; {found.reason}")
+        info = results.info
+        if info.reduced is None or info.paper_budgets or found.verdict == OPEN or is_certain(evidence):
             return found
-        return replace(found, verdict=OPEN, tendency=found.verdict, reason=f"budgets are not the paper's: {reduced}")
+        reason = f"budgets are not the paper's: {info.reduced}"
+        return replace(found, verdict=OPEN, tendency=found.verdict, reason=reason)
 
 
-def undecided(reason: str, numbers: str = "") -> Verdict:
-    return Verdict(OPEN, numbers, reason)
+def judge(evidence: Evidence, subsets: bool) -> Verdict:
+    """The verdict on a tree of evidence; with `subsets`, runs on parts of sets count as well."""
+    p_for, p_against = (float(p[0]) for p in evidence.p_values(Scenario(subsets=subsets)))
+    numbers = str(evidence)
+    if p_for != p_for:
+        return Verdict(OPEN, numbers, lacking(evidence) or "no run to judge", test="none", power="0")
+    if is_certain(evidence):
+        return Verdict(
+            HELD if p_for <= LEVEL else FAILED, numbers, test="no chance is involved", level="none", power="1"
+        )
+    chance = power(evidence, subsets)
+    found = Verdict(
+        OPEN, numbers, test=f"{method(evidence, subsets)}; p = {p_for:.2g} for it, {p_against:.2g} against",
+        power=f"{chance:.2f}",
+    )  # fmt: skip
+    if p_against <= LEVEL:
+        return replace(found, verdict=FAILED)
+    if p_for <= LEVEL:
+        return replace(found, verdict=HELD)
+    return replace(found, reason=why_open(evidence, subsets, p_for, p_against))
 
 
-def most(orders: Sequence[Order], numbers: str, least: int, of_what: str) -> Verdict:
-    """Held if more than half of the findings are "ahead" for sure, did not hold if they cannot be."""
-    known = [order for order in orders if order is not None]
-    if len(known) < least:
-        return undecided(f"{len(known)} of the {of_what} have results, the rule needs {least}", numbers)
-    sure, possible = known.count(AHEAD), len(known) - known.count(BEHIND)
-    if 2 * sure > len(known):
-        return Verdict(HELD, numbers)
-    if 2 * possible <= len(known):
-        return Verdict(FAILED, numbers)
-    return undecided(f"too close: {sure} for sure, {possible} possibly, of {len(known)} {of_what}", numbers)
+def why_open(evidence: Evidence, subsets: bool, p_for: float, p_against: float) -> str:
+    """What is lacking: runs, or a clear enough outcome."""
+    best = float(evidence.p_values(Scenario("all for", subsets))[0][0])
+    worst = float(evidence.p_values(Scenario("all against", subsets))[1][0])
+    gaps = lacking(evidence)
+    if best > LEVEL and worst > LEVEL:
+        text = f"too few runs: if all agreed, p would be {min(best, worst):.2g}"
+    elif best > LEVEL:
+        text = f"with these runs it can only be refuted, and they do not refute it (p = {p_against:.2g})"
+    else:
+        text = f"the runs do not agree well enough: p = {p_for:.2g} for it, {p_against:.2g} against"
+    return f"{text}; {gaps}" if gaps else text
 
 
-def every(orders: Sequence[Order], numbers: str, least: int, of_what: str) -> Verdict:
-    """Held if all findings are "ahead", did not hold as soon as one is "behind"."""
-    known = [order for order in orders if order is not None]
-    if BEHIND in known:
-        return Verdict(FAILED, numbers)
-    if len(known) < least:
-        return undecided(f"{len(known)} of the {of_what} have results, the rule needs {least}", numbers)
-    if CLOSE in known:
-        return undecided(f"too close on {known.count(CLOSE)} of {len(known)} {of_what}", numbers)
-    return Verdict(HELD, numbers)
+def lacking(evidence: Evidence) -> str:
+    """Parts without a run."""
+    empty = [leaf for leaf in evidence.leaves() if _empty(leaf)]
+    named = list(dict.fromkeys(str(leaf) for leaf in empty))
+    more = f" and {len(named) - 4} more" if len(named) > 4 else ""
+    return f"lacking: {', '.join(named[:4])}{more}" if named else ""
 
 
-def finding(holds: bool) -> Order:
-    """A finding that has no third outcome."""
-    return AHEAD if holds else BEHIND
+def is_certain(evidence: Evidence) -> bool:
+    """Whether it rests on mathematics alone."""
+    return all(isinstance(leaf, Known) and leaf.certain for leaf in evidence.leaves())
+
+
+def _empty(leaf: Runs | Known) -> bool:
+    return leaf.runs == 0 if isinstance(leaf, Runs) else leaf.p_for is None
+
+
+def method(evidence: Evidence, subsets: bool) -> str:
+    """The test in words, with the numbers of runs behind it."""
+    leaves = [leaf for leaf in evidence.leaves() if not _empty(leaf) and (subsets or not leaf.subset)]
+    counts = [leaf.runs for leaf in leaves if isinstance(leaf, Runs)]
+    if not counts:
+        return "as the rule says"
+    runs = f"{counts[0]}" if len(set(counts)) == 1 else f"{min(counts)} to {max(counts)}"
+    kind = "sign" if all(leaf.share == 0.5 for leaf in leaves if isinstance(leaf, Runs)) else "binomial"
+    parts = f", {len(leaves)} parts" if len(leaves) > 1 else ""
+    return f"exact {kind} test, one-sided, {runs} runs{parts}"

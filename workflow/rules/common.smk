@@ -3,15 +3,18 @@ import gc
 import os
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 from snakemake.utils import min_version
 
 from dkef.config.code import sources_digest, target_modules
 from dkef.core.errors import DkefError
+from dkef.core.screen import attach
 from dkef.config.plan import Plan, share_with_jobs
 
 min_version("9.20")
 
 share_with_jobs()
+screen = attach(logger)
 
 # A graph of thousands of jobs only grows; to look through it for garbage as often as Python does by default would take
 # a sixth of the time that planning the paper takes.

@@ -20,7 +20,7 @@ rule fetch:
     params:
         config=fetch_config,
     message:
-        "fetch {wildcards.file}"
+        "fetch {wildcards.file} (log: {log})"
     shell:
         "python -m dkef fetch --config {params.config:q} --sources {input.sources}"
         " --out {output} > {log} 2>&1"

@@ -23,7 +23,7 @@ rule normalise_chunk:
         config=chunk_config,
         code=code_of("dkef.stages.normalise_chunk"),
     message:
-        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: chunk {wildcards.chunk} ({wildcards.stage})"
+        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: chunk {wildcards.chunk} ({wildcards.stage}) (log: {log})"
     shell:
         "python -m dkef normalise_chunk --config {params.config:q} --model {input.model}"
         " --proposal {input.proposal}"

@@ -22,7 +22,7 @@ rule normalise_pilot:
         config=chunk_config,
         code=code_of("dkef.stages.normalise_pilot"),
     message:
-        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: pilot run"
+        "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: pilot run (log: {log})"
     shell:
         "python -m dkef normalise_pilot --config {params.config:q} --model {input.model}"
         " --data {input.data} --threads {threads} --proposal {output.proposal}"

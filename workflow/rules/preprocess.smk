@@ -21,7 +21,7 @@ rule preprocess:
         code=code_of("dkef.stages.preprocess", source_modules),
         raw=raw_folder,
     message:
-        "preprocess {wildcards.dataset}, seed {wildcards.seed}"
+        "preprocess {wildcards.dataset}, seed {wildcards.seed} (log: {log})"
     shell:
         "python -m dkef preprocess --config {params.config:q} --raw {params.raw}"
         " --out {output} > {log} 2>&1"

@@ -21,7 +21,7 @@ rule sensitivity:
         config=sensitivity_config,
         code=code_of("dkef.stages.sensitivity"),
     message:
-        "FSSD against KSD on {wildcards.dataset}, seed {wildcards.seed}"
+        "FSSD against KSD on {wildcards.dataset}, seed {wildcards.seed} (log: {log})"
     shell:
         "python -m dkef sensitivity --config {params.config:q} --data {input.data}"
         " --evaluations {input.evaluations} --out {output} > {log} 2>&1"

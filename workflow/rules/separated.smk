@@ -19,7 +19,7 @@ rule separated:
         config=plan.stage_slice("separated"),
         code=code_of("dkef.stages.separated"),
     message:
-        "fit two separated Gaussians (Appendix C)"
+        "fit two separated Gaussians (Appendix C) (log: {log})"
     shell:
         "python -m dkef separated --config {params.config:q} --out {output.table}"
         " --verdict {output.verdict} > {log} 2>&1"

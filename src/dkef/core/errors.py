@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from dkef.core.screen import ERROR, STOPPED
+
 LONGEST = 1000  # characters of a message
 
 
@@ -30,10 +32,13 @@ def one_line(text: object) -> str:
 
 
 def run_stage(main: Callable[[], None]) -> NoReturn:
-    """Run a stage's `main`: a DkefError becomes one line on stderr and exit code 1, a bug keeps its traceback."""
+    """Run a stage's `main`: a DkefError or Ctrl-C becomes one line on stderr, a bug keeps its traceback."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     try:
         main()
     except DkefError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"{ERROR}{error}")
+    except KeyboardInterrupt:
+        print(STOPPED, file=sys.stderr)
+        sys.exit(130)  # as shells report it
     sys.exit(0)

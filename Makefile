@@ -4,7 +4,7 @@ CORES ?= 2
 VENV := .venv
 READY := $(VENV)/ready
 RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
-SNAKEMAKE := $(RUN) snakemake --cores $(CORES)
+SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --workflow-profile workflow/profiles/default
 
 .DEFAULT_GOAL := help
 .PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak coverage lint plan reproduce run publish figures tables bench lock clean
@@ -54,7 +54,7 @@ lint: $(READY)  ## ruff, mypy, import-linter, snakefmt, snakemake --lint
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(RUN) lint-imports
-	$(RUN) snakefmt --check workflow
+	$(RUN) snakefmt --check Snakefile workflow
 	$(RUN) snakemake --lint --config experiment=smoke
 
 plan: EXPERIMENT ?= paper

@@ -119,7 +119,7 @@ class Playground:
     def start(self, *arguments: str, environment: dict[str, str] | None = None, wrapper: Iterable[str] = ()) -> Run:
         variables = self.project.environment() | {"DKEF_CONFIG_PATH": str(CONFIG), "TF_CPP_MIN_LOG_LEVEL": "2"}
         variables.pop("DKEF_DATA_MIRROR", None)
-        profile = ("--cores", "2")
+        profile = ("--workflow-profile", "workflow/profiles/default", "--cores", "2")
         command = (*profile, *(arguments or TARGETS), "--config", "experiment=faults")
         return Run(self.folder, variables | (environment or {}), command, wrapper)
 

@@ -62,7 +62,8 @@ class Project:
         for name in ("config", "workflow", "src", "data"):
             ignored = shutil.ignore_patterns("raw", "processed", "__pycache__", "*.egg-info")
             shutil.copytree(ROOT / name, folder / name, ignore=ignored)
-        shutil.copy(ROOT / "environment.yml", folder)
+        for name in ("Snakefile", "environment.yml"):
+            shutil.copy(ROOT / name, folder)
         (folder / "config" / "experiment" / "contract.yaml").write_text(EXPERIMENT)
         mine = folder / "mine"
         (mine / "model").mkdir(parents=True)

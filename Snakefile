@@ -1,4 +1,4 @@
-# From raw file to figure and report: one rule a file in rules/, which has the name of the rule and of its stage.
+# From raw file to figure and report: one rule a file in workflow/rules/, which has the name of the rule and of its stage.
 #
 #   fetch, preprocess, train, evaluate                     from a file of data to a model at the test points
 #   normalise_pilot, _chunk, _merge or _target, proposals  log Z, where the model does not know it
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 SHARED = ("common.smk", "inputs.smk", "results_inputs.smk")
-RULES = Path(workflow.basedir, "rules")
+RULES = Path(workflow.basedir, "workflow", "rules")
 
 
 for shared in SHARED:

@@ -1,5 +1,6 @@
 """What a job loads before it works, asked in a process of its own."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,3 +37,30 @@ def test_one_module_imports_tensorflow() -> None:
     """Or the first that does would bring Keras with it."""
     found = [path for path in SOURCES.rglob("*.py") if "import tensorflow" in path.read_text(encoding="utf-8")]
     assert found == [SOURCES / "core" / "tensorflow.py"]
+
+
+def test_tensorflow_says_nothing_about_hardware_unless_it_is_asked() -> None:
+    code = "from dkef.core.tensorflow import tf\nassert float(tf.constant(1.0) + 1) == 2\nimport sys\nsys.exit('ours')"
+    told = {}
+    for level in (None, "0"):
+        environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+        environment |= {"TF_CPP_MIN_LOG_LEVEL": level} if level else {}
+        told[level] = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        ).stderr
+    assert told[None] == "ours\n"
+    assert "oneDNN" in told["0"]
+
+
+def test_only_the_noise_is_held_back_and_all_is_shown_where_it_fails() -> None:
+    code = (
+        "import os\nfrom dkef.core.tensorflow import _without_noise\n"
+        "def write():\n    os.write(2, b'I0000 00:00:1.2 34 port.cc:153] oneDNN is on\\nfrom another thread\\n')\n"
+        "with _without_noise():\n    write()\n"
+        "os.write(2, b'--\\n')\n"
+        "try:\n    with _without_noise():\n        write()\n        raise ImportError\nexcept ImportError:\n    pass\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    held, shown = done.stderr.split("--\n")
+    assert held == "from another thread\n"
+    assert shown.splitlines() == ["I0000 00:00:1.2 34 port.cc:153] oneDNN is on", "from another thread"]

@@ -121,7 +121,7 @@ def test_the_stage_writes_table_verdict_and_figure(tmp_path: Path, monkeypatch: 
     table, judged, picture = (str(tmp_path / name) for name in ("table.csv", "verdict.json", "mixtures.png"))
     monkeypatch.setattr("sys.argv", ["separated", "--config", config, "--out", table, "--verdict", judged])
     stage.main()
-    info = '{"experiment": "mixtures", "datasets": []}'
+    info = '{"experiment": "mixtures", "title": "Separated", "datasets": []}'
     files = ["--table", "separated", table, "--table", "separated_verdict", judged]
     monkeypatch.setattr("sys.argv", ["render", "--figure", "mixtures", "--config", info, *files, "--out", picture])
     figure.main()

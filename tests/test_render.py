@@ -151,8 +151,8 @@ def _bars(figure: Figure, row: int) -> list[Any]:
 def test_figure_1_draws_the_median_seed_and_states_the_range(drawn: dict[str, Figure]) -> None:
     shown = texts(drawn["gaussian_scales"])
     assert any("Seed 2 of 3" in text for text in shown)
-    titles = [text for text in shown if "sharp mass" in text]
-    assert any("sharp mass 0.41 [0.38, 0.45]" in text and "truth's 0.352" in text for text in titles)
+    titles = [text for text in shown if "sharp component 0" in text]
+    assert any("sharp component 0.41 [0.38, 0.45], truth 0.352" in text for text in titles)
     assert any("KL 0.03 [0.01, 0.03]" in text for text in titles)  # of DKEF, on the same draw
 
 

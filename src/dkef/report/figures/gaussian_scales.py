@@ -63,7 +63,7 @@ def _panel(axes: Axes, results: Results, key: Key) -> None:
             label="kernel" if i == 0 else None,
         )  # fmt: skip
     axes.set_xlim(x[0], x[-1])
-    axes.set_title(_title(results, key, label), fontsize=8.5)
+    axes.set_title(_title(results, key, label), fontsize=8)
     axes.legend(loc="upper right", frameon=False)
 
 
@@ -78,19 +78,18 @@ def _notes(entry: DatasetEntry | None, shown: list[str], seed: int) -> list[str]
     if entry is None or not shown or len(entry.seeds) < 2:
         return []
     chosen = f"the one with the median mass of {label_of(shown[0])} on the sharp component"
-    return [f"Seed {seed} of {len(entry.seeds)}, {chosen}; in brackets the range over seeds, by quadrature."]
+    return [
+        f"Seed {seed} of {len(entry.seeds)}, {chosen}; in brackets the range over seeds. "
+        "All by quadrature. Fisher: half the Fisher divergence; sharp component: the mass within three of its "
+        "deviations."
+    ]
 
 
-NUMBERS = (
-    ("kl_quadrature", "KL"),
-    ("fisher_quadrature", "Fisher"),
-    ("sharp_mass", "sharp mass"),
-    ("log_likelihood", "log-likelihood"),
-)
+NUMBERS = (("kl_quadrature", "KL"), ("fisher_quadrature", "Fisher"), ("sharp_mass", "sharp component"))
 
 
 def _title(results: Results, key: Key, label: str) -> str:
-    """The model and the numbers of the very run that is drawn, with the range over seeds; the truth's mass beside."""
+    """The numbers of the very run that is drawn, with the range over seeds, and the truth's mass beside the model's."""
     parts = []
     for metric, name in NUMBERS:
         run = results.run(key, metric)
@@ -100,6 +99,6 @@ def _title(results: Results, key: Key, label: str) -> str:
             parts.append(f"{name} {run.value:.3g}{'' if run.trusted else '?'}{spread}")
     truth = results.grids[key].facts.get("true_sharp_mass")
     if truth is not None:
-        parts.append(f"truth's {truth:.3f}")
+        parts.append(f"truth {truth:.3f}")
     lines = [", ".join(parts[:2]), ", ".join(parts[2:])]
     return "\n".join([f"{label}: {lines[0]}" if lines[0] else label, *filter(None, lines[1:])])

@@ -7,7 +7,7 @@ RUN := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" MPLBACKEND=agg TF_CPP_MIN_LOG_LEVEL=2
 SNAKEMAKE := $(RUN) snakemake --cores $(CORES) --workflow-profile workflow/profiles/default
 
 .DEFAULT_GOAL := help
-.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak coverage lint plan reproduce run publish figures tables bench lock clean
+.PHONY: help env smoke test test-slurm test-kubernetes test-faults fuzz soak coverage lint list plan status reproduce run publish figures tables bench lock clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -60,6 +60,13 @@ lint: $(READY)  ## ruff, mypy, import-linter, snakefmt, snakemake --lint
 plan: EXPERIMENT ?= paper
 plan: $(READY)  ## jobs that are left of EXPERIMENT=paper, core-hours by stage and dataset, wall time at CORES=2
 	$(RUN) python -m dkef plan --experiment $(EXPERIMENT) --cores $(CORES)
+
+list: $(READY)  ## experiments, datasets and models, with one line on each
+	@$(RUN) python -m dkef list
+
+status: EXPERIMENT ?= paper
+status: $(READY)  ## cells of EXPERIMENT=paper that are done, running, failed or left; core-hours spent and left
+	@$(RUN) python -m dkef status --experiment $(EXPERIMENT)
 
 reproduce: $(READY)  ## the full paper; days on a workstation, hours on a cluster
 	$(SNAKEMAKE) --config experiment=paper

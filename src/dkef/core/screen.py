@@ -27,6 +27,15 @@ def last_sentence(log: Path) -> str:
     return found[-1][:1000] if found else "its log is empty; it was killed, or ran out of memory or time"
 
 
+def failed(log: Path) -> bool:
+    """Whether a job's log ends in an error, or in the traceback of a bug."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().split("\n")
+    except OSError:
+        return False
+    return lines[-1].startswith(ERROR) or any(line.startswith("Traceback (most recent") for line in lines)
+
+
 class Screen(logging.Formatter):
     """Wraps the formatter of a terminal; remembers what failed for the end of the run."""
 

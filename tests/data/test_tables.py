@@ -8,6 +8,7 @@ import pytest
 from dkef.core.errors import ConfigError, DkefError
 from dkef.core.streams import rng_for
 from dkef.data import delimited
+from dkef.data.problems import MISSING
 from dkef.data.source import RawTable, Removed
 from dkef.data.tables import Bundled, Csv, Npy
 
@@ -82,6 +83,7 @@ def test_chunks_together_are_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
         ("a,b\n1,2\n3,four\n", {}, r"text 'four' in column 'b', data row 2"),
         ("a,b\n1,2\n3,\n", {}, r"a missing value \(NaN\) in column 'b', data row 2"),
         ("a,b\n1,2\n3,NaN\n", {}, r"a missing value \(NaN\) in column 'b', data row 2"),
+        ("a,b\n1,2\n3,N/A\n", {}, r"a missing value \(NaN\) in column 'b', data row 2"),
         ("a,b\n1,2\n-inf,3\n", {}, r"an infinite value in column 'a', data row 2"),
         ("a,b\n1,2\n3\n", {}, r"a missing value \(NaN\) in column 'b', data row 2"),
         ("a,b\n1,2\n3,4,5\n", {}, r"Expected 2 fields in line 3, saw 3; every row must have as many fields"),
@@ -97,6 +99,30 @@ def test_bad_text_is_one_sentence(tmp_path: Path, text: str, source: dict[str, o
         read(Csv(paths=[path], **source))  # type: ignore[arg-type]
     assert str(caught.value).startswith(path)
     assert "\\n" not in str(caught.value)  # a line break shows as its escape
+
+
+def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, "a,b,c,d,e\n1,red,,5,-inf\n2,3,,5,1\n3,blue,7,5,2\n4,4,8,5,3\n")
+    with pytest.raises(DkefError) as caught:
+        read(Csv(paths=[path]))
+    assert str(caught.value) == (
+        f"{path}: text 'red' in column 'b', data row 1, where a number is needed; a missing value (NaN) in column 'c', "
+        "data row 1 and 1 more; an infinite value in column 'e', data row 1; column 'd' is constant (5); drop the "
+        "columns in dataset.source.drop or correct the file, or set drop_incomplete_rows: true"
+    )
+    with pytest.raises(DkefError, match=r"columns 'x', 'y' are missing; found are a, b, c, d, e"):
+        read(Csv(paths=[path], columns=["a", "x"], drop=["y"]))
+
+
+def test_incomplete_rows_are_dropped_where_it_is_asked_for(tmp_path: Path) -> None:
+    path = csv_file(tmp_path, "a,b,c\n1,2,\n3,,4\n5,6,\n")
+    table = read(Csv(paths=[path], drop=["c"], drop_incomplete_rows=True))
+    np.testing.assert_array_equal(table.values, [[1, 2], [5, 6]])
+    assert table.removed == (("column", "c", "dropped"), ("rows", "1", "a value is missing"))
+    with pytest.raises(DkefError, match="no row with a value in every column"):
+        read(Csv(paths=[path], drop_incomplete_rows=True))
+    with pytest.raises(DkefError, match=r"text 'x' in column 'a', data row 2"):
+        read(Csv(paths=[csv_file(tmp_path, "a,b\n1,\nx,2\n")], drop_incomplete_rows=True))
 
 
 def test_ignore_others_leaves_unnamed_columns_out_and_says_so(tmp_path: Path) -> None:
@@ -203,3 +229,9 @@ def test_wrong_number_of_names_is_one_sentence(tmp_path: Path) -> None:
 def test_bad_settings_are_one_sentence(make: Callable[[], object], sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         make()
+
+
+def test_every_word_that_pandas_takes_for_a_missing_value_is_told_as_one(tmp_path: Path) -> None:
+    from pandas._libs.parsers import STR_NA_VALUES  # type: ignore[import-untyped]
+
+    assert {""} | MISSING == set(STR_NA_VALUES)

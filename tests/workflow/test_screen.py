@@ -36,7 +36,7 @@ def test_a_failed_job_s_sentence_is_on_the_terminal_and_its_configuration_is_not
     done = project.run("data/processed/words/seed0.h5", config=("experiment=words",), cores=1)
     shown = done.stdout + done.stderr
     assert done.returncode == 1
-    sentence = re.search(r"^job \d+ \(preprocess\) failed: dataset words: words.csv .*'red'.*column 'b'", shown, re.M)
+    sentence = re.search(r"^job \d+ \(preprocess\) failed: dataset words: words.csv.*'red'.*column 'b'", shown, re.M)
     assert sentence, shown
     assert "1 job failed, by log:\n  data/processed/words/seed0.log\n    dataset words: words.csv" in shown
     for noise in ("--config '", "whiten", "Traceback"):

@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
+from dkef.data.problems import all_problems, as_number
 
 CHUNK_ROWS = 50_000
 # Preparing a table keeps at most three copies of it, so this keeps the whole stage below 1.5 GB.
@@ -28,6 +29,7 @@ class Layout:
     skip_lines: int = 0  # before the first row of numbers
     fields: int | None = None  # every row must have so many; None takes rows of any length
     max_rows: int | None = None  # stop after so many rows
+    missing_allowed: bool = False  # as NaN
 
 
 def open_raw(path: Path) -> BinaryIO:
@@ -75,7 +77,6 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
     """
     import pandas as pd  # only where rows are read: sources are also imported while a workflow is planned
 
-    done = 0
     try:
         with open_raw(path) as stream:
             for frame in pd.read_csv(stream, **_pandas_options(fields, layout)):
@@ -87,8 +88,7 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
                 if not set(fields) <= set(frame.columns):
                     raise _too_short(path)
                 chunk = frame[list(fields)].to_numpy()
-                _require_finite(path, chunk, names, done)
-                done += len(chunk)
+                _require_finite(chunk, layout)
                 yield chunk
     except pd.errors.EmptyDataError:
         raise DkefError(f"{path} has no rows after its first {layout.skip_lines} line(s)") from None
@@ -97,7 +97,7 @@ def read_chunks(path: Path, names: Sequence[str], fields: Sequence[int], layout:
     except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
         raise _broken(path, error) from None
     except ValueError as error:
-        raise _not_numbers(path, names, fields, layout, error) from None
+        raise _bad_values(path, names, fields, layout, error) from None
 
 
 def _too_short(path: Path) -> DkefError:
@@ -146,14 +146,10 @@ def require_affordable(size: int, path: Path) -> None:
         )
 
 
-def _require_finite(path: Path, chunk: Array, names: Sequence[str], done: int) -> None:
-    bad = np.argwhere(~np.isfinite(chunk))
-    if len(bad):
-        row, column = bad[0]
-        found = "a missing value (NaN)" if np.isnan(chunk[row, column]) else "an infinite value"
-        raise DkefError(
-            f"{path}: {found} in column {names[column]!r}, data row {done + row + 1}; remove the row or drop the column"
-        )
+def _require_finite(chunk: Array, layout: Layout) -> None:
+    bad = np.isinf(chunk) if layout.missing_allowed else ~np.isfinite(chunk)
+    if bad.any():
+        raise ValueError("a value is not finite")
 
 
 def _broken(path: Path, error: Exception) -> DkefError:
@@ -161,10 +157,10 @@ def _broken(path: Path, error: Exception) -> DkefError:
     return DkefError(f"{path} {cause} ({one_line(error)}); delete it and fetch it again")
 
 
-def _not_numbers(
+def _bad_values(
     path: Path, names: Sequence[str], fields: Sequence[int], layout: Layout, error: ValueError
 ) -> DkefError:
-    """Find the first field that is not a number, by a slow second reading."""
+    """Every column with something that is not a finite number, by a slow second reading."""
     if "Usecols do not match" in str(error):
         return _too_short(path)
     with open_raw(path) as stream:
@@ -172,28 +168,19 @@ def _not_numbers(
         plain = layout.separator == "whitespace"
         rows = (line.split() for line in lines) if plain else csv.reader(lines, delimiter=layout.separator)
         try:
-            found = _first_text(rows, names, fields)
+            found = all_problems(islice(rows, layout.max_rows), names, fields, layout.missing_allowed)
         except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as problem:
             return _broken(path, problem)
-    return DkefError(f"{path} cannot be read as numbers: {found or one_line(error)}")
+    if not found:
+        return DkefError(f"{path} cannot be read as numbers: {one_line(error)}")
+    rows_too = any("missing value" in problem for problem in found)
+    advice = "drop the columns in dataset.source.drop or correct the file"
+    return DkefError(f"{path}: {'; '.join(found)}; {advice}{ROWS_TOO if rows_too else ''}")
 
 
-def _first_text(rows: Iterable[list[str]], names: Sequence[str], fields: Sequence[int]) -> str:
-    """Where the first field stands that is not a number, and what to do; nothing where there is none."""
-    for number, row in enumerate(rows, start=1):
-        for name, field in zip(names, fields, strict=True):
-            if field < len(row) and not is_number(row[field]):
-                return (
-                    f"text {row[field][:60]!r} in column {name!r}, data row {number}, where a number is "
-                    "needed; drop the column or correct the file"
-                )
-    return ""
+ROWS_TOO = ", or set drop_incomplete_rows: true"
 
 
 def is_number(text: str) -> bool:
     """Whether a field can be read as a number; an empty one can, as a missing one."""
-    try:
-        float(text)
-    except ValueError:
-        return not text.strip()
-    return True
+    return as_number(text) is not None

@@ -63,15 +63,17 @@ def prepare(table: RawTable, dataset: Dataset, stream: Streams) -> Splits:
 
 
 def check_values(table: RawTable) -> None:
-    """Stop at the first value that is not finite, and at the first column that never changes."""
-    x = table.values
+    """Stop where values are not finite or columns never change, and say all of it."""
+    x, problems = table.values, []
     for column, name in zip(x.T, table.columns, strict=True):
         bad = np.flatnonzero(~np.isfinite(column))
         if len(bad):
             found = "a missing value (NaN)" if np.isnan(column[bad[0]]) else "an infinite value"
-            raise DkefError(f"column {name!r} has {found} in row {bad[0] + 1}; remove the row or drop the column")
-        if column.min() == column.max():
-            raise DkefError(f"column {name!r} is constant ({column[0]:g} in every row); drop it in dataset.source.drop")
+            problems.append(f"column {name!r} has {found} in row {bad[0] + 1}; remove the row or drop the column")
+        elif column.min() == column.max():
+            problems.append(f"column {name!r} is constant ({column[0]:g} in every row); drop it in dataset.source.drop")
+    if problems:
+        raise DkefError("; ".join(problems))
 
 
 def check_distinct_columns(table: RawTable) -> None:

@@ -25,7 +25,7 @@ class ColumnChoice:
     """
 
     columns: list[str] | None = None
-    drop: dict[str, str] = field(default_factory=dict)
+    drop: dict[str, str] | list[str] = field(default_factory=dict)  # names, or names with reasons
     ignore_others: bool = False
 
     def choose(self, names: Sequence[str], where: object) -> tuple[list[int], tuple[Removed, ...]]:
@@ -35,19 +35,24 @@ class ColumnChoice:
             raise DkefError(f"{where}: the column name {twice[0]!r} occurs twice; rename one of the columns")
         missing = [name for name in [*(self.columns or []), *self.drop] if name not in names]
         if missing:
-            raise DkefError(f"{where}: column {missing[0]!r} is missing; found are {', '.join(names)}")
+            which = "column {} is" if len(missing) == 1 else "columns {} are"
+            absent = which.format(", ".join(map(repr, missing)))
+            raise DkefError(f"{where}: {absent} missing; found are {', '.join(names)}")
         used = self.columns if self.columns is not None else [name for name in names if name not in self.drop]
         others = [name for name in names if name not in used and name not in self.drop]
         if others and not self.ignore_others:
             raise DkefError(
-                f"{where}: there is an extra column {others[0]!r}; name it in dataset.source.columns or drop, "
-                "or set ignore_others: true"
+                f"{where}: there is an extra column {', '.join(map(repr, others))}; name it in dataset.source.columns "
+                "or drop, or set ignore_others: true"
             )
         if not used:
             raise DkefError(f"{where}: no column is left after dropping {', '.join(self.drop)}")
-        reasons = dict.fromkeys(others, "not chosen") | self.drop
+        reasons = dict.fromkeys(others, "not chosen") | self._reasons()
         removed = tuple(Removed("column", name, reasons[name]) for name in names if name not in used)
         return [list(names).index(name) for name in used], removed
+
+    def _reasons(self) -> dict[str, str]:
+        return dict(self.drop) if isinstance(self.drop, dict) else dict.fromkeys(self.drop, "dropped")
 
 
 @section
@@ -64,6 +69,7 @@ class Csv(ColumnChoice):
     names: list[str] | None = None  # of all columns, where the file has no header line
     skip_lines: Whole = 0  # lines before the first row, where `names` is given
     max_rows: Count | None = None  # of each file
+    drop_incomplete_rows: bool = False  # those without a value in some used column
 
     def __post_init__(self) -> None:
         require(bool(self.files or self.paths), "paths", self.paths, "at least one file")
@@ -87,15 +93,21 @@ class Csv(ColumnChoice):
             if part.columns != parts[0].columns:
                 raise DkefError(f"{path} has other columns than {paths[0]}")
         values = parts[0].values if len(parts) == 1 else np.concatenate([part.values for part in parts])
-        return RawTable(values, parts[0].columns, parts[0].removed)
+        complete = ~np.isnan(values).any(axis=1)  # all, unless drop_incomplete_rows lets others in
+        gone = len(values) - int(complete.sum())
+        if gone == len(values):
+            raise DkefError(f"{paths[0]} has no row with a value in every column; drop columns in dataset.source.drop")
+        removed = (Removed("rows", str(gone), "a value is missing"),) if gone else ()
+        return RawTable(values[complete] if gone else values, parts[0].columns, parts[0].removed + removed)
 
     def _read_one(self, path: Path) -> RawTable:
         names = self.names or self._header(path)
         fields, removed = self.choose(names, path)
         used = [names[position] for position in fields]
         skip = self.skip_lines if self.names else 1
-        layout = Layout(self.separator, skip, fields=len(names), max_rows=self.max_rows)
-        return RawTable(read_numbers(path, used, fields, layout), tuple(used), removed)
+        layout = Layout(self.separator, skip, len(names), self.max_rows, missing_allowed=self.drop_incomplete_rows)
+        values = read_numbers(path, used, fields, layout)
+        return RawTable(values, tuple(used), removed)
 
     def _header(self, path: Path) -> list[str]:
         names = first_line(path, self.separator)

@@ -45,6 +45,16 @@ def sentence(folder: Path, *overrides: str, suite: str = "[]", variant: str = "[
     return str(caught.value)
 
 
+def test_a_result_of_another_experiment_says_which_one_it_needs(folder: Path) -> None:
+    mine = plan(folder)
+    mine.check_targets(["results/mine/ring/made/seed0/metrics.csv", "data/processed/ring/seed0.h5", "claims"])
+    with pytest.raises(ConfigError) as caught:
+        mine.check_targets(["figures/smoke/toys.png"])
+    assert str(caught.value) == (
+        "figures/smoke/toys.png is of another experiment than mine; add --config experiment=smoke"
+    )
+
+
 def test_a_misspelt_name_before_the_colon(folder: Path) -> None:
     assert sentence(folder, "mede: model.width=3") == (
         "--config overrides: override 'mede: model.width=3' is for 'mede', which is no dataset or model here; "

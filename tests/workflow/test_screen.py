@@ -46,6 +46,15 @@ def test_a_failed_job_s_sentence_is_on_the_terminal_and_its_configuration_is_not
 
 
 @pytest.mark.slow
+def test_a_path_of_another_experiment_says_which_one_it_needs(tmp_path: Path) -> None:
+    project = Project.make(tmp_path / "project")
+    done = project.run("results/smoke/ring_tiny/gaussian/seed0/metrics.csv")
+    assert done.returncode == 1
+    sentence = "metrics.csv is of another experiment than contract; add --config experiment=smoke"
+    assert sentence in done.stdout + done.stderr
+
+
+@pytest.mark.slow
 def test_ctrl_c_shows_one_line(tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project")
     project.edit("mine/my_model.py", SLOW, f"context.log.info('under way'); import time; time.sleep(300); {SLOW}")

@@ -1,6 +1,7 @@
 # What the rules share: the plan of the experiment, and the paths of its cells.
 import gc
 import os
+import sys
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
@@ -35,6 +36,9 @@ if "DKEF_CONFIG_PATH" in os.environ:
 try:
     plan = Plan.of_command_line(config)
     if workflow.is_main_process:  # a job on another machine composes only its own cell
+        plan.check_targets(
+            sys.argv[1:]
+        )  # Snakemake shows its targets to rules too late
         plan.check()
 except DkefError as error:
     raise WorkflowError(str(error)) from None

@@ -4,7 +4,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +18,7 @@ from dkef.config.experiment import (
     load_experiment,
     split_name,
 )
-from dkef.config.files import check_choice
+from dkef.config.files import check_choice, choices
 from dkef.config.schema.cell import Cell
 from dkef.config.typed import instantiate, plain, typed
 from dkef.core.errors import ConfigError
@@ -82,6 +82,14 @@ class Plan:
                     f"{self.file}: dataset {dataset} is prepared in two ways; "
                     "give one of them a variant's name under `datasets`"
                 )
+
+    def check_targets(self, targets: Iterable[str]) -> None:
+        """Stop at the path of a result of another experiment: no rule of this one makes it."""
+        for target in sorted(targets):
+            top, _, rest = target.removeprefix("./").partition("/")
+            name = rest.partition("/")[0]
+            if top in ("results", "figures") and name != self.name and name in choices("experiment"):
+                raise ConfigError(f"{target} is of another experiment than {self.name}; add --config experiment={name}")
 
     @functools.cache  # noqa: B019 - a plan lives as long as the process
     def cell(self, dataset: str, model: str) -> Cell:

@@ -95,4 +95,4 @@ lock: $(READY)  ## write requirements.lock again from pyproject.toml (needs pip-
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-header -o requirements.lock pyproject.toml
 
 clean:  ## remove what was produced and compiled, keep the environment and downloads
-	rm -rf .snakemake $(VENV)/cache data/processed $(filter-out %/README.md %/published,$(wildcard results/* figures/*))
+	rm -rf .snakemake $(VENV)/cache data/processed $(filter-out %.md %/published,$(wildcard results/* figures/*))

@@ -36,9 +36,8 @@ if "DKEF_CONFIG_PATH" in os.environ:
 try:
     plan = Plan.of_command_line(config)
     if workflow.is_main_process:  # a job on another machine composes only its own cell
-        plan.check_targets(
-            sys.argv[1:]
-        )  # Snakemake shows its targets to rules too late
+        # From the command line itself: Snakemake shows its targets only after all rules were read.
+        plan.check_targets(sys.argv[1:])
         plan.check()
 except DkefError as error:
     raise WorkflowError(str(error)) from None

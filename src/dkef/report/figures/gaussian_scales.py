@@ -85,20 +85,23 @@ def _notes(entry: DatasetEntry | None, shown: list[str], seed: int) -> list[str]
     ]
 
 
-NUMBERS = (("kl_quadrature", "KL"), ("fisher_quadrature", "Fisher"), ("sharp_mass", "sharp component"))
-
-
 def _title(results: Results, key: Key, label: str) -> str:
     """The numbers of the very run that is drawn, with the range over seeds, and the truth's mass beside the model's."""
-    parts = []
-    for metric, name in NUMBERS:
-        run = results.run(key, metric)
-        if math.isfinite(run.value):
-            values = [other.value for other in results.runs(key[0], key[1], metric).values()]
-            spread = f" [{min(values):.2g}, {max(values):.2g}]" if len(values) > 1 else ""
-            parts.append(f"{name} {run.value:.3g}{'' if run.trusted else '?'}{spread}")
-    truth = results.grids[key].facts.get("true_sharp_mass")
-    if truth is not None:
-        parts.append(f"truth {truth:.3f}")
-    lines = [", ".join(parts[:2]), ", ".join(parts[2:])]
-    return "\n".join([f"{label}: {lines[0]}" if lines[0] else label, *filter(None, lines[1:])])
+    parts = [_number(results, key, "kl_quadrature", "KL"), _number(results, key, "fisher_quadrature", "Fisher")]
+    mass, truth = (
+        _number(results, key, "sharp_mass", "sharp component"),
+        results.grids[key].facts.get("true_sharp_mass"),
+    )
+    first = ", ".join(filter(None, parts))
+    second = f"{mass}, truth {truth:.3f}" if mass and truth is not None else mass
+    return "\n".join(filter(None, [f"{label}: {first}" if first else label, second]))
+
+
+def _number(results: Results, key: Key, metric: str, name: str) -> str:
+    """A metric of one run in words, with its range over seeds; nothing where the run has none."""
+    run = results.run(key, metric)
+    if not math.isfinite(run.value):
+        return ""
+    values = [other.value for other in results.runs(key[0], key[1], metric).values()]
+    spread = f" [{min(values):.2g}, {max(values):.2g}]" if len(values) > 1 else ""
+    return f"{name} {run.value:.3g}{'' if run.trusted else '?'}{spread}"

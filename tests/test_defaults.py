@@ -86,7 +86,7 @@ def test_no_yaml_repeats_a_default(path: Path) -> None:
         ("model", "_target_: dkef.models.kcef.spec.Kcef\nfolds: 10\nrows: 500\n", ["model.folds"]),
         ("model", "defaults: [dkef, _self_]\nwidth: 30\nlayers: 2\n", ["model.width"]),
         ("model", "defaults: [kef_g, _self_]\nlayers: 3\n", []),
-        ("normaliser", "proposal: q0\ncover: {clusters: 20, centres: 7}\n",
+        ("normaliser", "proposal: q0\ndefensive_mixture: {clusters: 20, centres: 7}\n",
          ["normaliser.proposal", "normaliser.defensive_mixture.clusters"]),
         ("dataset", "title: X\npreprocessing: {whiten: true}\n", ["dataset.preprocessing.whiten"]),
         ("dataset", "source: {_target_: dkef.data.tables.Csv, skip_lines: 0}\n", ["dataset.source.skip_lines"]),

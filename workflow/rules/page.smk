@@ -1,10 +1,6 @@
 # Pages of tables. dkef.report.pages.catalogue says which tables a page shows.
 
 
-def page_modules(wildcards):
-    return [PAGES[wildcards.page].module]
-
-
 rule page:
     input:
         unpack(page_inputs),

@@ -86,6 +86,10 @@ def page_options(wildcards, input):
     return table_options(PAGES[wildcards.page].tables, input)
 
 
+def page_modules(wildcards):
+    return [PAGES[wildcards.page].module]
+
+
 def page_caption(wildcards):
     return PAGES[wildcards.page].caption
 

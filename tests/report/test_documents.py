@@ -41,6 +41,11 @@ def test_a_statistic_closes_what_rows_and_columns_leave_open(root):
     assert "| a | 1.62 |\n| b | 3.50 |\n" in fill(document(what), root, "page")
 
 
+def test_rows_stand_in_the_order_of_where(root):
+    what = "file: t.csv\nwhere: {metric: [loss], model: [b, a]}\nrows: model\ncolumns: seed\n"
+    assert "| b | 3.00 | 4.00 |\n| a | 1.23 | 2.00 |\n" in fill(document(what), root, "page")
+
+
 def test_a_listing_shows_columns_in_the_order_of_where(root):
     what = "file: t.csv\nwhere: {metric: [other, loss], model: [b]}\nshow: {seed: run, value: loss}\n"
     assert "| run | loss |\n|---|---|\n| 1 | 9.00 |\n| 0 | 3.00 |\n| 1 | 4.00 |\n" in fill(document(what), root, "page")

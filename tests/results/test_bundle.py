@@ -118,11 +118,12 @@ def test_a_foreign_or_cut_bundle_is_one_sentence(tmp_path, damage, sentence):
         read_bundle(tmp_path)
 
 
-def test_figures_tables_and_report_come_from_a_bundle_alone(tmp_path, monkeypatch):
+@pytest.mark.parametrize("seeds", [1, 3])  # one run has no interval
+def test_figures_tables_and_report_come_from_a_bundle_alone(tmp_path, monkeypatch, seeds):
     monkeypatch.chdir(ROOT)
-    write_bundle(tmp_path / "bundle", bundle())
+    write_bundle(tmp_path / "bundle", bundle(seeds))
     results = results_of(read_bundle(tmp_path / "bundle"), config(seeds=15))
-    assert "6 of at most 30 runs are finished" in str(results.info.reduced)
+    assert f"{2 * seeds} of at most 30 runs are finished" in str(results.info.reduced)
     written = list(write_all(results, ["real_data", "real_traces"], tmp_path / "tables", tmp_path / "figures"))
     assert all(path.is_file() for path in written)
     assert {path.name for path in written} >= {"claims.csv", "summary.csv", "real_data.png", "report.html"}
@@ -130,7 +131,7 @@ def test_figures_tables_and_report_come_from_a_bundle_alone(tmp_path, monkeypatc
     assert "runs are finished" in text
     assert "data:image/png;base64" in text
     rows = pd.read_csv(tmp_path / "tables" / "metrics.csv")
-    assert len(rows) == len(bundle().metrics)
+    assert len(rows) == len(bundle(seeds).metrics)
     assert list(rows.columns) == list(METRICS.columns)
 
 

@@ -90,7 +90,8 @@ def _pivot(about: DocumentTable, rows: pd.DataFrame) -> pd.DataFrame:
     if rows.duplicated([*keys, about.columns]).any():
         raise DkefError(f"{about.file}: several values for one cell of a table; narrow `where` or add a `statistic`")
     wide = rows.assign(cell=cells).set_index([*keys, about.columns])["cell"].unstack(fill_value="")  # noqa: PD010
-    return wide.reset_index()
+    order = rows[keys].drop_duplicates().sort_values(keys)  # as `where` lists them
+    return wide.reset_index().astype(dict.fromkeys(keys, str)).merge(order.astype(str), how="right", on=keys)
 
 
 def _text(value: Any, digits: int) -> str:

@@ -99,10 +99,12 @@ def results_of(bundle: Bundle, config: str) -> Results:
         number=as_numbers(metrics["value"]), value=as_numbers(metrics["value"]), stderr=as_numbers(metrics["stderr"]),
         seed=[key[2] for key in keys_of(metrics)],
     )  # fmt: skip
+    summary = pd.DataFrame(summary_rows(numbers), columns=list(SUMMARY.columns))
     grids = {key: bundle.grids.get(key, Grid({}, facts)) for key, facts in bundle.facts.items()}
     tables = {
         METRICS.name: numbers,
-        SUMMARY.name: pd.DataFrame(summary_rows(numbers), columns=list(SUMMARY.columns)),
+        # As read from a file: a number that is not there is NaN.
+        SUMMARY.name: summary.assign(**{name: summary[name].astype(float) for name in SUMMARY.numbers}),
         GRIDS.name: grids,
         TRACES.name: dict(bundle.traces),
     }

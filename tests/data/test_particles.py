@@ -62,9 +62,10 @@ def test_a_cut_or_foreign_miniboone_file_is_one_sentence(tmp_path: Path, signal:
     (tmp_path / "m.txt").write_text("\n".join(lines[:150]))
     with pytest.raises(DkefError, match="is cut off: 149 of 200 signal rows"):
         MiniBoone(file="m.txt").read(tmp_path, rng_for("test"))
-    (tmp_path / "m.txt").write_text("\n".join(lines[1:]))
-    with pytest.raises(DkefError, match=r"is it MiniBooNE_PID\.txt\?"):
-        MiniBoone(file="m.txt").read(tmp_path, rng_for("test"))
+    for first in (lines[1], "9" * 40 + " 5"):  # found by fuzzing: a count beyond what an index holds
+        (tmp_path / "m.txt").write_text("\n".join([first, *lines[1:]]))
+        with pytest.raises(DkefError, match=r"is it MiniBooNE_PID\.txt\?"):
+            MiniBoone(file="m.txt").read(tmp_path, rng_for("test"))
     (tmp_path / "m.txt").write_text("\n".join([lines[0], *(line + " 7" for line in lines[1:])]))
     with pytest.raises(DkefError, match="data rows have 51 fields where the columns are 50"):
         MiniBoone(file="m.txt").read(tmp_path, rng_for("test"))

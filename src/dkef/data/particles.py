@@ -64,7 +64,7 @@ class MiniBoone:
     @staticmethod
     def _signal_rows(path: Path) -> int:
         counts = first_line(path, "whitespace")
-        if len(counts) != 2 or not all(count.isdigit() for count in counts):
+        if len(counts) != 2 or not all(count.isdigit() and len(count) < 10 for count in counts):
             raise DkefError(
                 f"{path} begins with {' '.join(counts)[:60]!r} where the numbers of signal and background rows are "
                 "expected; is it MiniBooNE_PID.txt?"

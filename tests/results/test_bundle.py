@@ -1,6 +1,7 @@
 """Bundles: what goes in comes out, machines merge, and damage is one sentence."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,18 @@ import pytest
 
 from dkef.core.errors import DkefError
 from dkef.report.bundled import write_all
+from dkef.report.figures.drawing import draw
 from dkef.results.bundle import CELLS, Bundle, merge, read_bundle, write_bundle
 from dkef.results.publish import results_of
 from dkef.results.read import Grid
-from dkef.results.tables import METRICS
-from tests.made_up import benchmark_metrics, trace
+from dkef.results.tables import GRIDS, METRICS
+from tests.made_up import benchmark_metrics, scales_inputs, synthetic_inputs, trace
 
 ROOT = Path(__file__).parents[2]
+
+
+def planar_inputs():
+    return synthetic_inputs(("ring",), ("gaussian", "dkef_g15"))
 
 
 def bundle(seeds: int = 3, code_date: str = "2026-01-01", digest: str = "c0", experiment: str = "mine") -> Bundle:
@@ -143,3 +149,11 @@ def test_published_results_load_as_a_frame():
     assert table["value"].dtype == float
     with pytest.raises(DkefError, match="did you mean synthetic_quick"):
         dkef.published.load("sythetic_quick")
+
+
+@pytest.mark.parametrize(("figure", "inputs"), [("gaussian_scales", scales_inputs), ("toys", planar_inputs)])
+def test_a_run_of_which_only_facts_are_kept_does_not_stop_a_figure(figure, inputs):
+    results = inputs()
+    (dataset, model, _), grid = next(iter(results.grids.items()))
+    grids = {(dataset, model, 99): Grid({}, grid.facts), **results.grids}
+    assert draw(figure, replace(results, tables={**results.tables, GRIDS.name: grids})).axes

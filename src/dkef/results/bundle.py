@@ -4,7 +4,7 @@
     cells.csv       what produced each cell: configuration, code, processor, libraries, seconds
     traces.csv.gz   validation losses by iteration
     facts.json      what the grid stage found, for every planar cell
-    grids/          the arrays of one seed for each panel, in float16
+    grids/          the arrays of the runs that a figure or a claim looks at, in float16
 
 A bundle alone is enough for every figure, table and claim. Bundles of several machines merge cell by cell.
 """
@@ -70,8 +70,8 @@ def keys_of(frame: pd.DataFrame) -> list[Key]:
 
 def write_bundle(folder: Path, bundle: Bundle) -> None:
     """Write a bundle; files of single panels first, so that a reader never misses one that the tables name."""
-    for (dataset, model, _), grid in sorted(bundle.grids.items()):
-        path = folder / "grids" / dataset / f"{model}.h5"
+    for (dataset, model, seed), grid in sorted(bundle.grids.items()):
+        path = folder / "grids" / dataset / f"{model}_seed{seed}.h5"
         if not path.is_file() or read_grid(path)[1].facts != grid.facts:
             short = {name: _short(array) for name, array in grid.arrays.items()}
             write_hdf5(path, short, grid.facts, compression="gzip", shuffle=True)

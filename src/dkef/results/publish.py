@@ -1,7 +1,6 @@
 """From the folders of finished cells to a bundle, and from a bundle to what figures, claims and pages read."""
 
 import functools
-import json
 import platform
 import subprocess
 from collections.abc import Iterable
@@ -21,7 +20,8 @@ from dkef.results.lookup import Results
 from dkef.results.read import Grid, Key, read_benchmark, read_grid, read_trace
 from dkef.results.tables import CELL, GRIDS, METRICS, SUMMARY, TRACES
 
-PANEL_SEED = 0  # the run whose density a figure draws
+PANEL_SEED = 0  # the run whose density Figure 2 draws
+KERNELS_OF = "dkef_g15"  # the model whose kernels a claim looks at, in every run
 
 
 def collect(experiment: str, cells: Iterable[Key], root: Path) -> Bundle:
@@ -41,8 +41,13 @@ def collect(experiment: str, cells: Iterable[Key], root: Path) -> Bundle:
         pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(METRICS.columns)),
         {key: trace for key, trace in traces.items() if set(TRACE) <= set(trace.columns)},
         {key: grid.facts for key, grid in grids.items()},
-        {key: grid for key, grid in grids.items() if key[2] == PANEL_SEED},
+        {key: grid for key, grid in grids.items() if _kept(key, grid)},
     )
+
+
+def _kept(key: Key, grid: Grid) -> bool:
+    """Whether arrays go into a bundle; Figure 1 chooses its run by the results, and its grids are small."""
+    return key[2] == PANEL_SEED or key[1] == KERNELS_OF or grid["log_density"].ndim == 1
 
 
 def _finished(folder: Path) -> bool:
@@ -123,8 +128,3 @@ def _reduced(whole: ExperimentInfo, done: list[Key]) -> str | None:
     unfinished = f"{len(done)} of at most {planned} runs are finished" if len(done) < planned else None
     parts = [text for text in (whole.reduced, unfinished) if text]
     return "; ".join(parts) or None
-
-
-def references_of(config: str) -> dict[str, str | None]:
-    """The reference model of each dataset, as paired tests need it."""
-    return {entry["name"]: entry.get("reference") for entry in json.loads(config)["datasets"]}

@@ -42,7 +42,8 @@ def draw(results: Results) -> Figure:
 
 def _entry(results: Results) -> DatasetEntry | None:
     """The experiment's one-dimensional set, that of Figure 1 first."""
-    flat = {dataset for (dataset, _, _), grid in results.grids.items() if grid["log_density"].ndim == 1}
+    drawn = {key: grid for key, grid in results.grids.items() if "log_density" in grid}
+    flat = {dataset for (dataset, _, _), grid in drawn.items() if grid["log_density"].ndim == 1}
     found = [entry for entry in results.info.datasets if entry.name in flat]
     return next((entry for entry in found if set(FIGURE_1) & set(entry.models)), found[0] if found else None)
 

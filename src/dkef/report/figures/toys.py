@@ -57,7 +57,7 @@ def columns_of(results: Results) -> list[Column]:
 
 def _dimension(results: Results, dataset: str) -> int | None:
     for (name, _, _), grid in results.grids.items():
-        if name == dataset:
+        if name == dataset and "log_density" in grid:
             return int(grid["log_density"].ndim)
     return None
 

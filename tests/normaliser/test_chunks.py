@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dkef.config.schema.normaliser import Normaliser
@@ -13,7 +14,7 @@ from dkef.core.files import read_json, write_json
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.chunks import ChunkRun, clock
 from dkef.normaliser.estimate import estimate
-from dkef.normaliser.weights import Q0Weights
+from dkef.normaliser.weights import Q0Weights, Weights
 from tests.normaliser.examples import random_kef
 
 NAME = ("toy", "dkef", 0)
@@ -182,3 +183,39 @@ def test_a_forged_pilot_is_refused_with_a_sentence(tmp_path, changes, message):
     edit(tmp_path / "pilot.json", **changes)
     with pytest.raises(DkefError, match=rf"pilot\.json: {message}; .*delete it"):
         run.merge(tmp_path / "pilot.json", files)
+
+
+class OneLarge(Weights):
+    """Uneven weights with mean 1, one of which, among the first of z, is as large as `large`."""
+
+    span = 1 << 20
+    log_a = -40.0
+
+    def __init__(self, large: float) -> None:
+        self.large = large
+
+    def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> np.ndarray:
+        stages = ("percentile", "hoeffding", "stopping", "variance", "bound_z", "z")
+        log_r = np.random.default_rng([stages.index(stage), chunk]).standard_normal(count) - 0.5
+        if (stage, chunk) == ("z", 0):
+            log_r[0] = np.log(self.large)
+        return log_r
+
+
+@pytest.mark.parametrize(("large", "status"), [(60.0, "ok"), (300.0, "untrusted: one sample makes")])
+def test_where_one_weight_carries_the_result_more_are_drawn_and_none_is_left_out(tmp_path, large, status):
+    """The others have mean 1 and mean square e: among 3,000 a weight of 60 makes a third of the sum of squares."""
+    run = CountingRun(replace(SETTINGS, samples=16_000, bound_samples=16_000, tolerance=0.1))
+    run.weights = OneLarge(large)
+    record = run.in_folder(tmp_path)
+    assert record["status"].startswith(status)
+    assert (record["stopped"], record["variance_samples"], record["bound_z_samples"]) == ("tolerance", 1000, 1000)
+    chunks = [("variance", 0), ("bound_z", 0), *(("z", k) for k in range((record["samples"] - 2000) // 1000))]
+    drawn = np.exp(np.concatenate([run.weights.span_log_r(stage, k, 0, 1000) for stage, k in chunks]))
+    assert record["log_z"] == pytest.approx(np.log(drawn.mean()), abs=1e-9)
+    shares = large / drawn.sum(), large**2 / (drawn**2).sum()
+    half = drawn[: 2000 + (len(drawn) - 2000) // 2]
+    before = large / half.sum(), large**2 / (half**2).sum()
+    assert before[0] > 0.005  # one doubling less would not have done
+    assert before[1] > 0.1
+    assert len(drawn) == 18_000 or shares[0] < 0.005 or shares[1] < 0.1

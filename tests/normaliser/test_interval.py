@@ -111,6 +111,16 @@ def test_a_method_in_doubt_confirms_by_agreeing_and_says_nothing_by_differing():
     assert differing.high < 43.57
 
 
+def test_other_draws_from_the_same_proposal_do_not_replace_those_with_a_large_weight():
+    """As on RedWine: 149.636 with one weight that makes 0.6 % of Z, 149.596 from a third as many draws without it."""
+    main = method("mixture", 149.636, 0.013)
+    main = replace(main, moments=replace(main.moments, log_max=main.log_z + math.log(0.006 * 10_000)))
+    assert own_doubts(main.moments)
+    verdict = judge(main, [method("mixture", 149.596, 0.015, 3000), method("annealed", 149.72, 0.08, 200)])
+    assert verdict.reported is main
+    assert verdict.status.startswith("untrusted: one sample makes 0.006 of Z")
+
+
 def test_a_method_that_missed_mass_is_not_reported_however_sure_it_is():
     """As seen on MiniBooNE: q0 at 79.6 +- 0.08 without any doubt of its own; the truth is 89.6."""
     q0, mixture, chains = method("q0", 79.6, 0.08), method("mixture", 89.6, 0.02), method("annealed", 89.62, 0.05)

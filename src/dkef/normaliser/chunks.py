@@ -137,21 +137,28 @@ class ChunkRun:
         With a tolerance, a stream of its own grows by doubling until it says that the bound and the standard error of
         the others, with as many samples each, will be small enough and nothing looks wrong, or the budget is spent.
         None of what is reported has been looked at for that decision, so that it is not the result of optional
-        stopping.
+        stopping. Should the others look wrong nevertheless, z grows until they do not. Nothing that was drawn is left
+        out, and variance and bound_z stay as they are: the bound would be too small if they grew where they are large.
         """
         pilot_file = folder / PILOT
         self.keep_pilot(pilot_file)
         pilot = self._read_pilot(pilot_file)
         counts = {stage: self.settings.chunks(stage) for stage in LONG_STAGES}
-        stopped, stopping = "samples", None
-        if self.settings.tolerance is not None:
-            stopped = "budget"
-            for most in _rounds(max(counts.values())):
-                stopping = self._stage_moments("stopping", self._complete(folder, {"stopping": most})["stopping"])
-                if self._enough(pilot, stopping):
-                    stopped, counts = "tolerance", {stage: min(most, n) for stage, n in counts.items()}
-                    break
-        return self._concluded(pilot, self._complete(folder, counts), stopped, stopping)
+        if self.settings.tolerance is None:
+            return self._concluded(pilot, self._complete(folder, counts), "samples", None)
+        stopped = "budget"
+        for most in _rounds(max(counts.values())):
+            stopping = self._stage_moments("stopping", self._complete(folder, {"stopping": most})["stopping"])
+            if self._enough(pilot, stopping):
+                stopped, counts = "tolerance", {stage: min(most, n) for stage, n in counts.items()}
+                break
+        while True:
+            record, method = self._concluded(pilot, self._complete(folder, counts), stopped, stopping)
+            more = min(2 * counts["z"], self.settings.chunks("z"))
+            if more == counts["z"] or not (doubts := own_doubts(method.moments)):
+                return record, method
+            self.log.info("more samples: %s", "; ".join(doubts))
+            counts["z"] = more
 
     def _concluded(
         self, pilot: Pilot, files: dict[str, list[Path]], stopped: str, stopping: Moments | None

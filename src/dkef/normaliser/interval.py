@@ -142,7 +142,8 @@ class Verdict:
 def judge(main: Method, others: Sequence[Method]) -> Verdict:
     """The interval that methods have in common with the truth, as far as they can tell.
 
-    `main` was chosen before it drew its weights, and is reported unless it is in doubt or refuted. Its standard error
+    `main` was chosen before it drew its weights, and is reported unless it is in doubt or refuted; other draws from its
+    own proposal never replace it, since to take those without a large weight is to leave out mass. Its standard error
     makes the interval; a sound method that differs by more than both errors explain extends it as far as its own
     estimate, and so does the largest lower limit. A method in doubt of its own confirms by agreeing, and says nothing
     by differing.
@@ -150,7 +151,8 @@ def judge(main: Method, others: Sequence[Method]) -> Verdict:
     methods = [main, *others]
     standing = [method for method in methods if method.refuted_by(methods) is None]
     doubtful = main not in standing or own_doubts(main.moments)
-    reported = min(standing, key=lambda m: (len(own_doubts(m.moments)), m.stderr)) if doubtful else main
+    able = [method for method in standing if main not in standing or method is main or method.name != main.name]
+    reported = min(able, key=lambda m: (len(own_doubts(m.moments)), m.stderr)) if doubtful else main
     others_standing = [m for m in standing if m.name != reported.name]
     witnesses = [m for m in others_standing if m.moments.effective_sample_size >= LEAST_WITNESS]
     low, high = reported.log_z - TWO_SIDED * reported.stderr, reported.upper_limit

@@ -91,7 +91,7 @@ class TargetRun:
         verdict = judge(main, methods)
         if verdict.reasons and chosen.proposal.kind != "annealed":
             _, chains = self._run(self._look("annealed", folder, mixture, main), folder)
-            methods.append(chains)
+            methods = [method for method in methods if method.name != chains.name] + [chains]
             verdict = judge(main, methods)
         self._report([main, *methods], verdict)
         return _with_verdict(record, main, methods, verdict) | {"concentration": self._concentration(folder, mixture)}

@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 
 import dkef
 from dkef.core.errors import DkefError
 from dkef.core.hdf5 import read_hdf5, write_hdf5
 from dkef.core.streams import rng_for
 from dkef.data.whitening import Whitening
+from dkef.library.fitting import warn_if_worse_than_normal
 from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Fit, FitContext
 from dkef.models.storage import write_model
@@ -348,3 +349,11 @@ def test_help_lists_what_there_is():
     shown = in_a_process("import dkef; help(dkef)").stdout
     for name in ("fit(", "load(", "compare(", "load_model(", "class FittedDensity", "sklearn", "stein"):
         assert name in shown, name
+
+
+@pytest.mark.parametrize(("width", "worse"), [(1.0, False), (0.9, False), (0.3, True)])
+def test_a_fit_that_a_normal_distribution_beats_is_told(width, worse, caplog):
+    valid = np.random.default_rng(0).standard_normal((200, 2))
+    log_p = norm(scale=width).logpdf(valid).sum(axis=1)
+    warn_if_worse_than_normal("dkef", log_p, valid)
+    assert ("dkef is worse on held-out rows than a normal distribution" in caplog.text) == worse

@@ -11,7 +11,17 @@ from dkef.__main__ import stages
 
 ROOT = Path(__file__).parents[1]
 RULES = ROOT / "workflow" / "rules"
-BY_HAND = {"figures", "list", "missing", "normalise", "plan", "publish", "status", "tables"}  # for a person, not a job
+BY_HAND = {
+    "figures",
+    "fssd_power",
+    "list",
+    "missing",
+    "normalise",
+    "plan",
+    "publish",
+    "status",
+    "tables",
+}  # for a person, not a job
 NOT_OURS = {"report"}  # Snakemake's own reporter
 
 

@@ -80,8 +80,9 @@ def benchmark_metrics(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int =
 
 
 def summary_of(metrics: pd.DataFrame) -> pd.DataFrame:
-    """summary.csv as the summarise stage writes it."""
-    return pd.DataFrame(list(summary_rows(metrics.assign(number=metrics["value"]))), columns=list(SUMMARY.columns))
+    """summary.csv as the summarise stage writes it; a number that is not there is NaN, as in a file."""
+    rows = pd.DataFrame(list(summary_rows(metrics.assign(number=metrics["value"]))), columns=list(SUMMARY.columns))
+    return rows.assign(**{name: rows[name].astype(float) for name in SUMMARY.numbers})
 
 
 def benchmark_inputs(datasets: tuple[str, ...] = tuple(BENCHMARK), seeds: int = 15) -> Results:

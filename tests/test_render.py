@@ -14,6 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection, PathCollection
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -23,9 +25,10 @@ from dkef.metrics.grid import write_grid
 from dkef.report.figures import benchmarks
 from dkef.report.figures.catalogue import FIGURES
 from dkef.report.figures.drawing import draw, save
+from dkef.report.figures.look import look_of
 from dkef.results.experiment import ExperimentInfo
 from dkef.results.lookup import Results
-from dkef.results.tables import SUMMARY
+from dkef.results.tables import METRICS, SUMMARY
 from tests import made_up
 
 PLANAR = ("ring", "square", "mor")
@@ -138,22 +141,112 @@ def test_p_values_of_figure_6_are_against_the_fixed_base_measure(drawn: dict[str
     assert shown.count("reference") == 5
     assert any("near 0 favours DKEF, fixed q0" in text for text in shown)
     assert any("near 0 favours DKEF)" in text for text in texts(drawn["real_data"]))
-    heights = [patch.get_height() + patch.get_y() for patch in _bars(benchmarks.draw_fixed_q0(inputs), row=1)]
-    assert any(height == pytest.approx(median) for height in heights)
+    assert median in _medians(benchmarks.draw_fixed_q0(inputs).axes[5])  # RedWine in the second of four rows
 
 
-def _bars(figure: Figure, row: int) -> list[Any]:
-    """The bars of a row of panels, from left to right."""
-    columns = len(figure.axes) // 4
-    return [patch for axes in figure.axes[row * columns : (row + 1) * columns] for patch in axes.patches]
+def _medians(axes: Any) -> list[float]:
+    """Medians of a panel from left to right: its diamonds have the largest area of all marks."""
+    marks = [c for c in axes.collections if isinstance(c, PathCollection) and c.get_sizes()[0] == 20]
+    return [float(mark.get_offsets()[0, 1]) for mark in sorted(marks, key=lambda mark: mark.get_offsets()[0, 0])]
+
+
+def _intervals(axes: Any) -> list[tuple[float, float]]:
+    """Ends of the thick vertical lines of a panel."""
+    lines = [c for c in axes.collections if isinstance(c, LineCollection) and c.get_linewidth()[0] == 1.6]
+    return [tuple(sorted(segment[:, 1])) for line in lines for segment in line.get_segments()]
+
+
+def likelihood_panel(inputs: Results) -> Any:
+    return benchmarks.draw(inputs).axes[-1]
+
+
+def changed(inputs: Results, chosen: Callable[[pd.DataFrame], Any], **values: Any) -> Results:
+    """Inputs with some cells of metrics.csv changed, and the summary that follows."""
+    metrics = inputs.frame(METRICS).copy()
+    metrics.loc[chosen(metrics), list(values)] = list(values.values())
+    return replace(inputs, tables={"metrics": metrics, "summary": made_up.summary_of(metrics)})
+
+
+def test_points_have_the_interval_of_the_median_or_of_the_test_rows_of_the_only_run() -> None:
+    several = made_up.benchmark_inputs(("redwine",), 3)
+    medians = [several.median("redwine", m, "log_likelihood") for m in several.info.datasets[0].models]
+    ends = sorted((m.low, m.high) for m in medians)
+    shown = _intervals(likelihood_panel(several))
+    assert {pair for pair in shown if pair[0] > -20} <= set(ends)
+    assert len(shown) == 8
+    one = made_up.benchmark_inputs(("redwine",), 1)
+    one = changed(one, lambda m: m["metric"] == "log_likelihood", stderr=0.25)
+    panel = likelihood_panel(one)
+    for value, (low, high) in zip(sorted(_medians(panel)), sorted(_intervals(panel)), strict=True):
+        assert (low, high) == pytest.approx((value - 0.25, value + 0.25))
+
+
+def test_a_difference_within_the_errors_of_single_runs_is_drawn_small() -> None:
+    one = made_up.benchmark_inputs(("redwine",), 1)
+    panel = likelihood_panel(changed(one, lambda m: m["metric"] == "log_likelihood", stderr=30.0))
+    medians = _medians(panel)
+    assert max(medians) - min(medians) < 0.1 * (panel.get_ylim()[1] - panel.get_ylim()[0])
+
+
+def test_a_median_far_from_all_others_stands_behind_a_break_with_its_value() -> None:
+    inputs = made_up.benchmark_inputs(("redwine",), 3)
+    far = changed(
+        inputs, lambda m: (m["model"] == "kef_g") & (m["metric"] == "log_likelihood"), value=-812.5, status="ok"
+    )  # fmt: skip
+    panel = likelihood_panel(far)
+    assert "-812" in [text.get_text() for text in panel.texts]
+    low, high = panel.get_ylim()
+    assert low > -40  # the axis shows where the others differ
+    assert low < min(_medians(panel)) < min(panel.get_yticks())
+    assert max(panel.get_yticks()) <= high
+
+
+def test_runs_that_are_not_trusted_are_hollow() -> None:
+    inputs = made_up.benchmark_inputs(("redwine",), 3)
+    doubted = changed(
+        inputs, lambda m: (m["model"] == "dkef") & (m["metric"] == "log_likelihood"), status="untrusted: ESS 3"
+    )
+    blue = to_rgba(look_of("dkef").color)
+
+    def faces(results: Results) -> set[tuple[float, ...]]:
+        marks = [c for c in likelihood_panel(results).collections if isinstance(c, PathCollection)]
+        return {
+            tuple(m.get_facecolor()[0]) for m in marks if len(m.get_edgecolor()) and tuple(m.get_edgecolor()[0]) == blue
+        }
+
+    assert faces(inputs) == {blue}
+    assert faces(doubted) == {(1.0, 1.0, 1.0, 1.0)}
+
+
+@pytest.mark.parametrize("figure", ["real_data", "real_data_q0", "ablation"])
+def test_an_unfinished_experiment_says_how_many_runs_are_behind_the_points(figure: str) -> None:
+    inputs = made_up.benchmark_inputs(("redwine",), 3)
+    (one,) = inputs.info.datasets
+
+    def shown(runs: dict[str, int]) -> list[str]:
+        info = replace(inputs.info, datasets=(replace(one, runs=runs),))
+        return texts(draw(figure, replace(inputs, info=info)))
+
+    assert "3 of 15 runs" in shown(dict.fromkeys(one.models, 15))
+    assert "MAF, 3 of 5" in shown(dict.fromkeys(one.models, 3) | {"maf": 5})
+    assert not [text for text in shown(dict.fromkeys(one.models, 3)) if re.search(r"\d of \d", text)]
+
+
+def test_variants_on_some_sets_and_variants_of_sets_are_named_and_not_drawn() -> None:
+    inputs = made_up.benchmark_inputs(("redwine", "parkinsons"), 2)
+    red, parkinsons = inputs.info.datasets
+    entries = (replace(red, beside=("maf",)), replace(parkinsons, variant_of="redwine"))
+    shown = texts(draw("real_data", replace(inputs, info=replace(inputs.info, datasets=entries))))
+    assert "MAF" not in shown
+    assert "Not drawn: Parkinsons, MAF." in shown
 
 
 def test_figure_1_draws_the_median_seed_and_states_the_range(drawn: dict[str, Figure]) -> None:
     shown = texts(drawn["gaussian_scales"])
     assert any("Seed 2 of 3" in text for text in shown)
     titles = [text for text in shown if "sharp component 0" in text]
-    assert any("sharp component 0.41 [0.38, 0.45], truth 0.352" in text for text in titles)
-    assert any("KL 0.03 [0.01, 0.03]" in text for text in titles)  # of DKEF, on the same draw
+    assert any("sharp component 0.410 [0.377, 0.452], truth 0.352" in text for text in titles)
+    assert any("KL 0.0300 [0.0100, 0.0300]" in text for text in titles)  # of DKEF, on the same draw
 
 
 def test_figure_3_states_score_losses_without_copies_where_there_are_copies() -> None:

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +22,7 @@ from dkef.config.experiment import (
 from dkef.config.files import check_choice, choices
 from dkef.config.schema.cell import Cell
 from dkef.config.typed import instantiate, plain, typed
+from dkef.config.variants import models_beside, varied_sets
 from dkef.core.errors import ConfigError
 from dkef.core.provenance import canonical, code_version
 
@@ -252,6 +254,7 @@ class Plan:
 
     def experiment_slice(self) -> str:
         """Names, titles, models, reference and seeds of all datasets: what figures, claims and pages are given."""
+        on_some, of = models_beside(self.experiment, self._suite_of), varied_sets(self.experiment, self._suite_of)
         entries = [
             {
                 "name": dataset,
@@ -262,6 +265,9 @@ class Plan:
                 "reference": self.reference(dataset, self.models(dataset)[0]),
                 "seeds": self.seeds(dataset),
                 "by_q0": [model for model in self.models(dataset) if self.by_q0(dataset, model)],
+                "runs": dict(Counter(model for name, model, _ in self.cells if name == dataset)),
+                "beside": [model for model in self.models(dataset) if model in on_some],
+                "variant_of": of.get(dataset),
             }
             for dataset in self.datasets()
         ]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dkef.config.typed import typed
 from dkef.results.names import ALIASES, dataset_order, paper_set
@@ -20,6 +20,13 @@ class DatasetEntry:
     subset_of: str | None = None
     reference: str | None = None  # the model with which fssd_p_value compares the others
     by_q0: tuple[str, ...] = ()  # models whose log Z rests on a given number of samples from q0, as the paper's
+    runs: dict[str, int] = field(default_factory=dict)  # planned for each model, where they differ or are not finished
+    beside: tuple[str, ...] = ()  # variants that only some of their models' datasets have: in tables, not in figures
+    variant_of: str | None = None  # the dataset of the same experiment that this one varies
+
+    def planned(self, model: str) -> int:
+        """Runs that the experiment has of a model, finished or not."""
+        return self.runs.get(model, len(self.seeds))
 
     def run_of(self, models: Sequence[str]) -> list[str]:
         """Those of the models that were run on this dataset, by the names that the experiment uses."""

@@ -124,7 +124,7 @@ def _finished_part(entry: DatasetEntry, done: list[Key]) -> DatasetEntry:
 
 def _reduced(whole: ExperimentInfo, done: list[Key]) -> str | None:
     """What the run leaves out, with the cells that are not finished."""
-    planned = sum(runs for entry in whole.datasets for runs in [len(entry.models) * len(entry.seeds)])
-    unfinished = f"{len(done)} of at most {planned} runs are finished" if len(done) < planned else None
+    planned = sum(entry.planned(model) for entry in whole.datasets for model in entry.models)
+    unfinished = f"{len(done)} of {planned} runs are finished" if len(done) < planned else None
     parts = [text for text in (whole.reduced, unfinished) if text]
     return "; ".join(parts) or None

@@ -64,7 +64,7 @@ def _panel(axes: Axes, results: Results, key: Key) -> None:
             label="kernel" if i == 0 else None,
         )  # fmt: skip
     axes.set_xlim(x[0], x[-1])
-    axes.set_title(_title(results, key, label), fontsize=8)
+    axes.set_title(_title(results, key, label), fontsize=7.5)
     axes.legend(loc="upper right", frameon=False)
 
 
@@ -104,5 +104,5 @@ def _number(results: Results, key: Key, metric: str, name: str) -> str:
     if not math.isfinite(run.value):
         return ""
     values = [other.value for other in results.runs(key[0], key[1], metric).values()]
-    spread = f" [{min(values):.2g}, {max(values):.2g}]" if len(values) > 1 else ""
-    return f"{name} {run.value:.3g}{'' if run.trusted else '?'}{spread}"
+    spread = f" [{min(values):#.3g}, {max(values):#.3g}]" if len(values) > 1 else ""
+    return f"{name} {run.value:#.3g}{'' if run.trusted else '?'}{spread}"

@@ -16,12 +16,13 @@ LINE = 0.155  # inches between lines of notes
 LETTERS = 17  # of the notes' size, in an inch
 
 
-def heading(axes: Axes, entry: DatasetEntry, **text: Any) -> None:
-    """The dataset's title above its column; a subset says so in a second line."""
-    axes.set_title(entry.title, **({"pad": 12 if entry.subset_of else 5} | text))
-    if entry.subset_of:
+def heading(axes: Axes, entry: DatasetEntry, note: str = "", **text: Any) -> None:
+    """The dataset's title above its column; in a second line that it is a subset, and a further note."""
+    second = "; ".join(filter(None, [f"subset of {entry.subset_of}" if entry.subset_of else "", note]))
+    axes.set_title(entry.title, **({"pad": 12 if second else 5} | text))
+    if second:
         axes.text(
-            0.5, 1.01, f"subset of {entry.subset_of}", transform=axes.transAxes,
+            0.5, 1.01, second, transform=axes.transAxes,
             ha="center", va="bottom", fontsize=6, color=WARNING, style="italic",
         )  # fmt: skip
 

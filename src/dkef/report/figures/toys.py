@@ -46,8 +46,9 @@ def columns_of(results: Results) -> list[Column]:
     for entry in results.info.ordered():
         if not (entry.synthetic or entry.name in planar) or _dimension(results, entry.name) == 1:
             continue
-        single = {model: model for model in entry.models if component_of(model) is None}
-        mixed = {component: model for model in entry.models if (component := component_of(model)) is not None}
+        models = [model for model in entry.models if model not in entry.beside]
+        single = {model: model for model in models if component_of(model) is None}
+        mixed = {component: model for model in models if (component := component_of(model)) is not None}
         if single:
             columns.append(Column(entry, entry.title, single))
         if mixed:

@@ -11,8 +11,16 @@ A document holds a comment that says which table stands below it:
     -->
     ... the table ...
     <!-- end -->
+
+Or it names a bundle and one of the tables of `bundle_tables`:
+
+    <!-- table
+    bundle: results/published/reproduction
+    shows: figure_3
+    -->
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +32,7 @@ import yaml  # type: ignore[import-untyped]
 
 from dkef.config.typed import typed
 from dkef.core.errors import ConfigError, DkefError, one_line
+from dkef.report.bundle_tables import BundleTable, bundle_table, results_at
 
 BLOCK = re.compile(r"(<!-- table\n(?P<what>.*?)-->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
 
@@ -47,13 +56,20 @@ class DocumentTable:
 def fill(text: str, root: Path, where: str) -> str:
     """The text of a document with every table made again from its file."""
 
+    read = functools.cache(lambda folder: results_at(root / folder))  # tables of one bundle share what is read
+
     def table_of(match: re.Match[str]) -> str:
         try:
             section = yaml.safe_load(match["what"])
         except yaml.YAMLError as error:
             raise ConfigError(f"{where}: a table's description is not YAML ({one_line(error)})") from None
-        about = typed(DocumentTable, section, lambda key: f"{where}, table {one_line(section)}")
-        return f"{match[1]}{render_table(about, root, where)}{match[4]}"
+        place = f"{where}, table {one_line(section)}"
+        if isinstance(section, dict) and "bundle" in section:
+            of_bundle = typed(BundleTable, section, lambda key: place)
+            table = _markdown(bundle_table(of_bundle, read(of_bundle.bundle), where), of_bundle.labels)
+        else:
+            table = render_table(typed(DocumentTable, section, lambda key: place), root, where)
+        return f"{match[1]}{table}{match[4]}"
 
     return BLOCK.sub(table_of, text)
 

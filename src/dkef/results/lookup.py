@@ -3,6 +3,7 @@
 import argparse
 import functools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,6 +137,19 @@ class Results:
     def median(self, dataset: str, model: str, metric: str) -> Median:
         """The summary's row; one of no runs where there is none."""
         return self.medians.get((dataset, model, metric), Median())
+
+    def reasons(self, dataset: str, model: str, metric: str) -> str:
+        """Why runs have no value, in the words of their statuses, with the number of runs of each."""
+        counts = self._reasons.get((dataset, model, metric), Counter())
+        return "; ".join(f"{reason} ({count})" if count > 1 else reason for reason, count in counts.items())
+
+    @functools.cached_property
+    def _reasons(self) -> dict[tuple[str, str, str], Counter[str]]:
+        rows = self.frame(METRICS)
+        found: dict[tuple[str, str, str], Counter[str]] = {}
+        for d, m, metric, status in rows[rows["value"].isna()][["dataset", "model", "metric", "status"]].to_numpy():
+            found.setdefault((d, m, metric), Counter())[str(status).removeprefix("undefined: ")] += 1
+        return found
 
     def trusted_median(self, dataset: str, model: str, metric: str) -> float:
         """The summary's median; NaN where there is none, or where most of the values behind it are not trusted."""

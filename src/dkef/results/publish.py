@@ -13,7 +13,7 @@ import pandas as pd
 from dkef.core.tables import as_numbers, read_table
 from dkef.metrics.summary import summary_rows
 from dkef.models.storage import read_training
-from dkef.results.bundle import CELLS, TRACE, Bundle, keys_of
+from dkef.results.bundle import CELLS, CELLS_TABLE, TRACE, Bundle, keys_of
 from dkef.results.experiment import DatasetEntry, ExperimentInfo
 from dkef.results.gather import order_metrics
 from dkef.results.lookup import Results
@@ -112,6 +112,7 @@ def results_of(bundle: Bundle, config: str) -> Results:
         SUMMARY.name: summary.assign(**{name: summary[name].astype(float) for name in SUMMARY.numbers}),
         GRIDS.name: grids,
         TRACES.name: dict(bundle.traces),
+        CELLS_TABLE.name: bundle.cells,
     }
     return Results(info, tables)
 

@@ -34,7 +34,7 @@ class Truth(GaussianModel):
 
     def __init__(self, name: str, shift: float = 0.0) -> None:
         self.law, self.shift = KNOWN[name], shift
-        self.normalised = shift == 0.0  # type: ignore[misc]
+        self.normalised = shift == 0.0
 
     @property
     def dimension(self) -> int:

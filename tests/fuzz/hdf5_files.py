@@ -27,6 +27,7 @@ from dkef.models.gaussian.density import GaussianModel
 from dkef.models.kef.density import KefModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, load_own_model, write_model
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.proposals.store import Proposal, read_proposal, weights_of, write_proposal
 from dkef.results.read import read_grid, read_split
 from dkef.training.checkpoint import read_progress, write_progress
@@ -203,7 +204,7 @@ def read(kind: str, data: bytes, folder: Path) -> None:
     elif kind == "evaluation":
         _measure(read_evaluation(path, (POINTS, 2)))
     elif kind.startswith("proposal"):
-        weights_of(read_proposal(path, MODEL), MODEL, ("fuzz",)).log_r("z", 0, 4)
+        weights_of(read_proposal(path, KernelIntegrand(MODEL)), KernelIntegrand(MODEL), ("fuzz",)).log_r("z", 0, 4)
     elif kind == "grid":
         read_grid(path)
     else:

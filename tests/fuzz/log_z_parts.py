@@ -9,6 +9,7 @@ from typing import Any
 from dkef.config.schema.normaliser import Normaliser
 from dkef.core.files import read_json, write_json
 from dkef.normaliser.chunks import ChunkRun
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.target import TargetRun
 from dkef.normaliser.weights import LONG_STAGES
 from tests.normaliser.examples import random_kef
@@ -25,7 +26,7 @@ LOG = logging.getLogger("fuzz")
 
 @functools.cache
 def _run() -> ChunkRun:
-    return ChunkRun(MODEL, SETTINGS, NAME, 1, LOG)
+    return ChunkRun(KernelIntegrand(MODEL), SETTINGS, NAME, 1, LOG)
 
 
 @functools.cache
@@ -38,7 +39,7 @@ def whole_records() -> dict[str, dict[str, Any]]:
 
 
 def _candidate(folder: Path) -> Any:
-    return TargetRun(MODEL, None, SETTINGS, NAME, 1, LOG)._look("q0", folder)
+    return TargetRun(KernelIntegrand(MODEL), None, SETTINGS, NAME, 1, LOG)._look("q0", folder)
 
 
 @functools.cache

@@ -30,10 +30,21 @@ GAUSSIAN = {"_target_": "dkef.models.gaussian.spec.Gaussian"}
 TWO = NormalMixture(np.array([0.3, 0.7]), np.array([[4.0, 0.0], [-4.0, 1.0]]), np.array([0.5, 1.0]))
 
 
-class Unnormalised(GaussianModel):
-    """A Gaussian without its constant: log density off by log Z = 2.5."""
+@dataclass(frozen=True)
+class UnnormalisedSpec:
+    """Fits a Gaussian, forgets its constant and leaves a checkpoint behind."""
 
     normalised: ClassVar[bool] = False
+
+    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
+        assert context.checkpoint is not None
+        context.checkpoint.write_text("state")
+        fitted = GaussianModel.fit(train)
+        return Fit(Unnormalised(fitted.mean, fitted.cholesky), stopped="converged", trace=[{"loss": 1.0}])
+
+
+class Unnormalised(GaussianModel, of=UnnormalisedSpec):
+    """A Gaussian without its constant: log density off by log Z = 2.5."""
 
     def log_density(self, x: Array) -> Array:
         return super().log_density(x) + 2.5
@@ -227,17 +238,6 @@ def test_the_code_that_normalises_components_counts_as_code_of_the_mixture() -> 
     )
     with pytest.raises(ConfigError, match=r"model\.log_z\.samples is 1; allowed is >= 1000"):
         compose_cell(("model=mixture_dkef_g15", "model.log_z.samples=1"))
-
-
-@dataclass(frozen=True)
-class UnnormalisedSpec:
-    """Fits a Gaussian, forgets its constant and leaves a checkpoint behind."""
-
-    def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
-        assert context.checkpoint is not None
-        context.checkpoint.write_text("state")
-        fitted = GaussianModel.fit(train)
-        return Fit(Unnormalised(fitted.mean, fitted.cholesky), stopped="converged", trace=[{"loss": 1.0}])
 
 
 def test_a_diverged_component_makes_a_diverged_mixture() -> None:

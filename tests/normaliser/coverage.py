@@ -19,6 +19,7 @@ from scipy.special import gammaln, logsumexp
 
 from dkef.config.schema.normaliser import Annealing, DefensiveMixtureSettings, Normaliser
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.target import TargetRun
 from tests.normaliser.examples import log_moment, random_kef
 
@@ -66,7 +67,10 @@ def intervals(numbers: range) -> Iterator[tuple[dict[str, Any], float]]:
         model, truth = example(number)
         rows = model.q0.mu + 0.8 * np.random.default_rng(number).normal(size=(150, model.z.shape[1]))
         with tempfile.TemporaryDirectory() as folder:
-            yield TargetRun(model, rows, SETTINGS, ("coverage", number), 1, LOG).in_folder(Path(folder)), truth
+            yield (
+                TargetRun(KernelIntegrand(model), rows, SETTINGS, ("coverage", number), 1, LOG).in_folder(Path(folder)),
+                truth,
+            )
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from dkef.core.errors import DkefError
 from dkef.core.files import read_json, write_json
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.chunks import ChunkRun, clock
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.estimate import estimate
 from dkef.normaliser.weights import Q0Weights, Weights
 from tests.normaliser.examples import random_kef
@@ -28,7 +29,7 @@ class CountingRun(ChunkRun):
     def __init__(
         self, settings: Normaliser = SETTINGS, parameters: KefParameters | None = None, die_at: int | None = None
     ) -> None:
-        super().__init__(parameters or random_kef(), settings, NAME, 1, LOG)
+        super().__init__(KernelIntegrand(parameters or random_kef()), settings, NAME, 1, LOG)
         self.computed: list[tuple[str, int]] = []
         self.die_at = die_at
 

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 from dkef.config.schema.normaliser import DefensiveMixtureSettings
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals.adapt import FIRST_SHARE, adapt
 from dkef.normaliser.proposals.clusters import gaussian_clusters, log_normals
@@ -142,7 +143,9 @@ def test_the_base_measure_is_sampled_and_scored_as_its_density_says():
 def test_a_lies_below_every_one_of_ten_million_weights():
     parameters = random_kef(d=2, alpha_scale=2.0)
     rows = 0.7 * np.random.default_rng(7).normal(size=(200, 2))
-    weights = MixtureWeights(parameters, fit_defensive_mixture(parameters, rows, FEW, ("a",)), "a")
+    weights = MixtureWeights(
+        KernelIntegrand(parameters), fit_defensive_mixture(KernelIntegrand(parameters), rows, FEW, ("a",)), "a"
+    )
     assert weights.log_a < weights.log_r("z", 0, 10_000_000, threads=2).min()
 
 
@@ -158,7 +161,7 @@ def test_log_density_of_g_is_the_mixture_of_its_parts():
 
 
 def effective_share(parameters: KefParameters, mixture: DefensiveMixture, samples: int = 50_000) -> float:
-    z = Moments.merge(MixtureWeights(parameters, mixture, "share").moments("z", 0, samples))
+    z = Moments.merge(MixtureWeights(KernelIntegrand(parameters), mixture, "share").moments("z", 0, samples))
     return z.effective_sample_size / z.count
 
 
@@ -173,7 +176,7 @@ def test_adaptation_finds_mass_that_the_rows_hardly_have():
     weights, means, covariances = gaussian_clusters(rows, 3, rng)
     clusters = CutNormals(weights, means, np.arange(len(means)), np.linalg.cholesky(covariances))
     first = DefensiveMixture(q0, clusters.widened(1.4), 0.1)
-    adapted = adapt(parameters, first, replace(FEW, adapt_draws=1500), np.random.default_rng(17))
+    adapted = adapt(KernelIntegrand(parameters), first, replace(FEW, adapt_draws=1500), np.random.default_rng(17))
     assert effective_share(parameters, adapted) > 0.3
     assert effective_share(parameters, adapted) > 2 * effective_share(parameters, first)
 
@@ -184,7 +187,10 @@ def test_the_whole_fit_reaches_thin_mass_between_the_rows_and_q0():
     kernels = (Component("gaussian", 1.0, 0.05, ()), Component("gaussian", 0.6, 3.0, ()))
     parameters = KefParameters(np.array([14.0]), np.zeros((1, 6)), kernels, q0)
     rows = 0.1 * np.random.default_rng(20).normal(size=(400, 6))
-    assert effective_share(parameters, fit_defensive_mixture(parameters, rows, FEW, ("thin",)), 200_000) > 0.3
+    assert (
+        effective_share(parameters, fit_defensive_mixture(KernelIntegrand(parameters), rows, FEW, ("thin",)), 200_000)
+        > 0.3
+    )
 
 
 def test_the_whole_fit_finds_a_peak_far_narrower_than_the_gaps_between_rows():
@@ -194,7 +200,7 @@ def test_the_whole_fit_finds_a_peak_far_narrower_than_the_gaps_between_rows():
     alpha = np.where(np.arange(30) == 7, 40.0, 2.0)
     parameters = KefParameters(alpha, z, (Component("gaussian", 1.0, 0.1, ()),), q0)
     rows = np.random.default_rng(22).normal(size=(400, 6))
-    fitted = fit_defensive_mixture(parameters, rows, FEW, ("peak",))
+    fitted = fit_defensive_mixture(KernelIntegrand(parameters), rows, FEW, ("peak",))
     assert effective_share(parameters, fitted) > 0.3
 
 
@@ -202,7 +208,7 @@ def test_what_adaptation_began_with_keeps_its_share():
     parameters = random_kef(d=2, alpha_scale=2.0)
     rng = np.random.default_rng(19)
     first = DefensiveMixture(parameters.q0, random_normals(d=2, k=3, shapes=3), 0.1)
-    adapted = adapt(parameters, first, FEW, rng).normals
+    adapted = adapt(KernelIntegrand(parameters), first, FEW, rng).normals
     x = first.normals.sample(1000, rng)
     assert (adapted.log_density(x) - first.normals.log_density(x)).min() > math.log(FIRST_SHARE) - 1e-9
 

@@ -12,6 +12,7 @@ from dkef.config.schema.normaliser import Normaliser
 from dkef.normaliser import chunks, estimate
 from dkef.normaliser.bias_bound import bias_bound
 from dkef.normaliser.chunks import ChunkRun
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.interval import REFUTING_LEVEL, Method, judge, lower_limit, own_doubts, truncation
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.weights import Weights
@@ -172,7 +173,7 @@ def bound_ratios(sigma: float, repeats: int) -> np.ndarray:
         samples=8 * chunk, bound_samples=8 * chunk, pilot_samples=1000, chunk_samples=chunk, tolerance=0.02,
         percentile=20,
     )  # fmt: skip
-    run = ChunkRun(random_kef(), settings, ("bound",), 1, LOG)
+    run = ChunkRun(KernelIntegrand(random_kef()), settings, ("bound",), 1, LOG)
     ratios = []
     for repeat in range(repeats):
         run.weights = weights = Lognormal(sigma, repeat)

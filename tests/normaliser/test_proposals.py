@@ -16,6 +16,7 @@ from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.bias_bound import bias_bound
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.estimate import estimate, run_pilot
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals.annealing import AnnealedWeights, Schedule, tight_covariance
 from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, MixtureWeights
@@ -54,8 +55,8 @@ def rows_for(parameters: KefParameters) -> np.ndarray:
 
 
 def weights_for(kind: str, parameters: KefParameters, *name: str | int):
-    proposal = fit_proposal(kind, parameters, rows_for(parameters), SETTINGS, name)
-    return weights_of(proposal, parameters, name)
+    proposal = fit_proposal(kind, KernelIntegrand(parameters), rows_for(parameters), SETTINGS, name)
+    return weights_of(proposal, KernelIntegrand(parameters), name)
 
 
 def standard_scores(kind: str, models: list[KefParameters], truths: list[float], samples: int) -> np.ndarray:
@@ -107,11 +108,11 @@ def test_the_bound_covers_the_bias_of_small_samples(kind, n):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_proposal_comes_back_from_its_file_and_gives_the_same_weights(kind, tmp_path):
     parameters = random_kef()
-    proposal = fit_proposal(kind, parameters, rows_for(parameters), SETTINGS, ("file",))
+    proposal = fit_proposal(kind, KernelIntegrand(parameters), rows_for(parameters), SETTINGS, ("file",))
     write_proposal(tmp_path / "p.h5", proposal)
-    again = read_proposal(tmp_path / "p.h5", parameters)
+    again = read_proposal(tmp_path / "p.h5", KernelIntegrand(parameters))
     assert again.digest == proposal.digest
-    one, two = (weights_of(p, parameters, ("file",)).log_r("z", 1, 300) for p in (proposal, again))
+    one, two = (weights_of(p, KernelIntegrand(parameters), ("file",)).log_r("z", 1, 300) for p in (proposal, again))
     np.testing.assert_array_equal(one, two)
 
 
@@ -126,22 +127,27 @@ def test_threads_change_nothing(kind):
 def test_chunks_in_a_folder_give_the_estimate_in_memory(kind, tmp_path):
     parameters = random_kef()
     settings = replace(SETTINGS, proposal=kind, samples=600, bound_samples=400, pilot_samples=300, chunk_samples=200)
-    proposal = fit_proposal(kind, parameters, rows_for(parameters), settings, ("folder",))
-    run = ChunkRun(parameters, settings, ("folder",), 1, LOG, proposal)
+    proposal = fit_proposal(kind, KernelIntegrand(parameters), rows_for(parameters), settings, ("folder",))
+    run = ChunkRun(KernelIntegrand(parameters), settings, ("folder",), 1, LOG, proposal)
     record = run.in_folder(tmp_path)
-    assert record == estimate(kind, weights_of(proposal, parameters, ("folder",)), settings)
+    assert record == estimate(kind, weights_of(proposal, KernelIntegrand(parameters), ("folder",)), settings)
     assert record["proposal"] == kind
-    other = fit_proposal("q0", parameters, None, settings, ("folder",))
+    other = fit_proposal("q0", KernelIntegrand(parameters), None, settings, ("folder",))
     files = {stage: sorted(tmp_path.glob(f"{stage}/*.json")) for stage in ("variance", "bound_z", "z")}
     with pytest.raises(DkefError, match="proposal"):
-        ChunkRun(parameters, settings, ("folder",), 1, LOG, other).merge(tmp_path / "pilot.json", files)
+        ChunkRun(KernelIntegrand(parameters), settings, ("folder",), 1, LOG, other).merge(
+            tmp_path / "pilot.json", files
+        )
 
 
 def test_annealing_from_a_known_mixture_is_annealing_from_the_one_it_would_fit():
     parameters = random_kef()
-    mixture = fit_proposal("mixture", parameters, rows_for(parameters), SETTINGS, ("known",))
-    alone = fit_proposal("annealed", parameters, rows_for(parameters), SETTINGS, ("known",))
-    assert fit_proposal("annealed", parameters, None, SETTINGS, ("known",), mixture=mixture).digest == alone.digest
+    mixture = fit_proposal("mixture", KernelIntegrand(parameters), rows_for(parameters), SETTINGS, ("known",))
+    alone = fit_proposal("annealed", KernelIntegrand(parameters), rows_for(parameters), SETTINGS, ("known",))
+    assert (
+        fit_proposal("annealed", KernelIntegrand(parameters), None, SETTINGS, ("known",), mixture=mixture).digest
+        == alone.digest
+    )
 
 
 def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_path, monkeypatch):
@@ -149,7 +155,9 @@ def test_a_kept_proposal_is_fitted_anew_when_what_it_was_fitted_for_changes(tmp_
     told: list[str] = []
 
     def ask(settings: Normaliser = SETTINGS, model: KefParameters = parameters, rows: int = 150) -> None:
-        kept_proposal(file, "mixture", model, rows_for(parameters)[:rows], settings, ("kept",), told.append)
+        kept_proposal(
+            file, "mixture", KernelIntegrand(model), rows_for(parameters)[:rows], settings, ("kept",), told.append
+        )
 
     ask()
     first = len(told)
@@ -192,7 +200,7 @@ def test_an_edit_of_the_code_behind_chunks_makes_another_file_of_a_proposal(tmp_
     parameters = random_kef()
 
     def written(name: str) -> bytes:
-        kept_proposal(tmp_path / name, kind, parameters, rows_for(parameters), SETTINGS, ("kept",))
+        kept_proposal(tmp_path / name, kind, KernelIntegrand(parameters), rows_for(parameters), SETTINGS, ("kept",))
         return (tmp_path / name).read_bytes()
 
     first = written("first.h5")
@@ -205,7 +213,7 @@ def test_an_edit_of_the_code_makes_finished_parts_in_a_folder_anew(tmp_path, edi
     parameters = random_kef()
 
     def written() -> dict[Path, int]:
-        ChunkRun(parameters, SETTINGS, ("folder",), 1, LOG).in_folder(tmp_path)
+        ChunkRun(KernelIntegrand(parameters), SETTINGS, ("folder",), 1, LOG).in_folder(tmp_path)
         return {path: path.stat().st_ino for path in sorted(tmp_path.rglob("*.json"))}
 
     first = written()
@@ -220,8 +228,8 @@ def test_a_chain_costs_what_its_density_and_its_start_cost_at_every_step():
     h = CutNormals(np.full(400, 1 / 400), np.zeros((400, 2)), np.zeros(400, int), np.eye(2)[None])
     mixture = DefensiveMixture(parameters.q0, h, 0.1)
     schedule = Schedule(np.linspace(0, 1, 6), np.ones(6), np.eye(2), steps=2, leapfrog=3)
-    assert MixtureWeights(parameters, mixture).cost == 12  # p~ and the q0 in g, and 400 / 40
-    weights = AnnealedWeights(parameters, mixture, schedule)
+    assert MixtureWeights(KernelIntegrand(parameters), mixture).cost == 12  # p~ and the q0 in g, and 400 / 40
+    weights = AnnealedWeights(KernelIntegrand(parameters), mixture, schedule)
     states = []
     state = weights.state
     weights.state = lambda x: states.append(len(x)) or state(x)
@@ -232,14 +240,14 @@ def test_a_chain_costs_what_its_density_and_its_start_cost_at_every_step():
 def test_a_model_whose_f_is_not_finite_is_a_sentence_before_anything_is_fitted_to_it():
     parameters = replace(random_kef(), alpha=np.full(20, np.inf))
     with pytest.raises(DkefError, match="f is not finite"):
-        fit_proposal("mixture", parameters, rows_for(parameters), SETTINGS, ("infinite",))
+        fit_proposal("mixture", KernelIntegrand(parameters), rows_for(parameters), SETTINGS, ("infinite",))
 
 
 def test_rows_are_asked_for_with_a_sentence():
     with pytest.raises(DkefError, match="--data"):
-        fit_proposal("mixture", random_kef(), None, SETTINGS, ())
+        fit_proposal("mixture", KernelIntegrand(random_kef()), None, SETTINGS, ())
     with pytest.raises(DkefError, match="3 columns, the model 2"):
-        fit_proposal("mixture", random_kef(), np.zeros((10, 3)), SETTINGS, ())
+        fit_proposal("mixture", KernelIntegrand(random_kef()), np.zeros((10, 3)), SETTINGS, ())
 
 
 def test_chains_measure_their_steps_by_the_mean_precision():
@@ -292,4 +300,4 @@ ANNEALED_ARRAYS = MIXTURE_ARRAYS | {
 def test_a_forged_proposal_is_refused_with_what_is_wrong_in_it(tmp_path, kind, arrays, fault):
     write_proposal(tmp_path / "p.h5", Proposal(kind, arrays))
     with pytest.raises(DkefError, match=rf"p\.h5 is not a proposal of the normalise stage \(it.*{fault}.*; delete it"):
-        read_proposal(tmp_path / "p.h5", random_kef())
+        read_proposal(tmp_path / "p.h5", KernelIntegrand(random_kef()))

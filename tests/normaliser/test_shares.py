@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, MixtureWeights
 from dkef.normaliser.proposals.normals import CutNormals
@@ -47,12 +48,12 @@ def test_weighing_finds_the_best_of_a_grid_of_weights_from_a_bad_start():
         return replace(even, normals=replace(even.normals, weights=np.array(weights)))
 
     def effective_share(mixture: DefensiveMixture) -> float:
-        z = Moments.merge(MixtureWeights(parameters, mixture, "grid").moments("z", 0, 50_000))
+        z = Moments.merge(MixtureWeights(KernelIntegrand(parameters), mixture, "grid").moments("z", 0, 50_000))
         return z.effective_sample_size / z.count
 
     start = with_weights(0.998, 0.001, 0.001)
     parts = list(map(Part, start.normals.weights, start.normals.components()))
-    weighed = least_variance(parameters, parts, 0.1, 5000, np.random.default_rng(2))
+    weighed = least_variance(KernelIntegrand(parameters), parameters.q0, parts, 0.1, 5000, np.random.default_rng(2))
     grid = [(i / 8, j / 8, (8 - i - j) / 8) for i in range(1, 7) for j in range(1, 8 - i)]
     best = max(effective_share(with_weights(*weights)) for weights in grid)
     found = effective_share(weighed)
@@ -68,7 +69,7 @@ def test_a_part_of_many_components_without_mass_is_left_out_and_a_single_one_sta
     useless = CutNormals(np.full(10, 0.1), elsewhere, np.zeros(10, int), 0.1 * np.eye(6)[None])
     single = replace(useless, weights=np.ones(1), centres=elsewhere[:1], shape=np.zeros(1, int))
     parts = [Part(0.2, h) for h in (*mixture.normals.components(), useless, single)]
-    found = least_variance(parameters, parts, 0.1, 3000, np.random.default_rng(1))
+    found = least_variance(KernelIntegrand(parameters), parameters.q0, parts, 0.1, 3000, np.random.default_rng(1))
     assert len(found.normals.weights) == 4
     assert found.normals.weights.sum() == pytest.approx(1)
     assert found.normals.weights[-1] == pytest.approx(FIRST_SHARE / 4, rel=1e-3)

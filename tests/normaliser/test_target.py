@@ -8,6 +8,7 @@ import pytest
 
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.concentration import of_draws
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.target import LEAST_CHAINS, TargetRun
 from tests.normaliser.coverage import LOG, SETTINGS, bump, intervals, log_z_of_bump
 from tests.normaliser.examples import log_moment, random_kef
@@ -23,7 +24,9 @@ def methods(record: dict) -> list[str]:
 
 def test_q0_is_chosen_where_it_does_and_chains_confirm_it(tmp_path):
     parameters = random_kef(seed=1, alpha_scale=0.1)
-    record = TargetRun(parameters, rows_for(parameters), SETTINGS, ("easy",), 1, LOG).in_folder(tmp_path)
+    record = TargetRun(KernelIntegrand(parameters), rows_for(parameters), SETTINGS, ("easy",), 1, LOG).in_folder(
+        tmp_path
+    )
     assert (record["proposal"], record["stopped"], record["status"]) == ("q0", "tolerance", "ok")
     assert record["log_z_bias_bound"] < 0.01
     assert record["log_z_high"] - record["log_z_low"] < 0.1
@@ -36,26 +39,28 @@ def test_q0_is_chosen_where_it_does_and_chains_confirm_it(tmp_path):
 def test_the_mixture_is_chosen_where_q0_misses_the_mass(tmp_path):
     parameters = bump(np.zeros(8), 1.0, 0.1, 28.0)  # samples of q0 seldom hit it
     rows = 0.08 * np.random.default_rng(1).normal(size=(200, 8))
-    record = TargetRun(parameters, rows, SETTINGS, ("hard",), 1, LOG).in_folder(tmp_path)
+    record = TargetRun(KernelIntegrand(parameters), rows, SETTINGS, ("hard",), 1, LOG).in_folder(tmp_path)
     assert (record["proposal"], record["status"]) == ("mixture", "ok")
     assert record["log_z_bias_bound"] < 0.01
     assert abs(record["log_z"] - log_z_of_bump(parameters)) < 5 * record["log_z_stderr"]
-    again = TargetRun(parameters, rows, SETTINGS, ("hard",), 2, LOG).in_folder(tmp_path / "fresh")
+    again = TargetRun(KernelIntegrand(parameters), rows, SETTINGS, ("hard",), 2, LOG).in_folder(tmp_path / "fresh")
     assert again == record
-    assert TargetRun(parameters, None, SETTINGS, ("hard",), 1, LOG).in_folder(tmp_path) == record  # all found there
+    assert (
+        TargetRun(KernelIntegrand(parameters), None, SETTINGS, ("hard",), 1, LOG).in_folder(tmp_path) == record
+    )  # all found there
 
 
 def test_a_first_look_at_another_model_is_not_taken_for_this_one(tmp_path):
     one, other = random_kef(seed=1, alpha_scale=0.5), random_kef(seed=2, alpha_scale=0.5)
-    TargetRun(one, rows_for(one), SETTINGS, ("easy",), 1, LOG).in_folder(tmp_path)
-    again = TargetRun(other, rows_for(other), SETTINGS, ("easy",), 1, LOG)
+    TargetRun(KernelIntegrand(one), rows_for(one), SETTINGS, ("easy",), 1, LOG).in_folder(tmp_path)
+    again = TargetRun(KernelIntegrand(other), rows_for(other), SETTINGS, ("easy",), 1, LOG)
     assert again.in_folder(tmp_path) == again.in_folder(tmp_path / "fresh")
 
 
 def test_a_budget_that_does_not_do_is_spent_and_said_so(tmp_path):
     parameters = random_kef(seed=3, alpha_scale=4.0)
     few = replace(SETTINGS, samples=60, bound_samples=60, chunk_samples=30, pilot_samples=600)
-    record = TargetRun(parameters, rows_for(parameters), few, ("few",), 1, LOG).in_folder(tmp_path)
+    record = TargetRun(KernelIntegrand(parameters), rows_for(parameters), few, ("few",), 1, LOG).in_folder(tmp_path)
     assert record["stopped"] == "budget"
     assert abs(record["log_z"] - log_moment(parameters)) < 5 * record["log_z_stderr"]
     json.dumps(record, allow_nan=False)
@@ -64,7 +69,9 @@ def test_a_budget_that_does_not_do_is_spent_and_said_so(tmp_path):
 @pytest.mark.parametrize("kind", ["gaussian", "linear"])
 def test_a_linear_kernel_has_an_interval_though_it_has_no_bound(tmp_path, kind):
     parameters = random_kef(kind=kind, alpha_scale=0.02)
-    record = TargetRun(parameters, rows_for(parameters), SETTINGS, ("linear",), 1, LOG).in_folder(tmp_path)
+    record = TargetRun(KernelIntegrand(parameters), rows_for(parameters), SETTINGS, ("linear",), 1, LOG).in_folder(
+        tmp_path
+    )
     assert (record["log_z_bias_bound"] is None) == (kind == "linear")
     assert (record["stopped"], record["status"]) == ("tolerance", "ok")
 
@@ -73,7 +80,7 @@ def test_a_model_with_all_its_mass_in_one_narrow_peak_is_called_collapsed(tmp_pa
     """As KEF-G on RedWine, seed 0; its log Z is nevertheless known."""
     parameters = bump(np.full(4, 0.3), 1.0, 0.02, 14.0)
     rows = np.random.default_rng(2).normal(size=(300, 4))
-    record = TargetRun(parameters, rows, SETTINGS, ("peak",), 1, LOG).in_folder(tmp_path)
+    record = TargetRun(KernelIntegrand(parameters), rows, SETTINGS, ("peak",), 1, LOG).in_folder(tmp_path)
     assert record["status"] == "ok"
     assert record["log_z_low"] - 0.02 < log_z_of_bump(parameters) < record["log_z_high"] + 0.02
     assert record["concentration"]["collapsed"]

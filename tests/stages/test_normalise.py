@@ -123,7 +123,7 @@ def test_a_normalised_model_is_refused_with_a_sentence(tmp_path):
     )
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
-    assert "GaussianModel, which needs no log Z" in done.stderr
+    assert "GaussianModel, which is normalised and needs no log Z" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["0", "1.5", "-1000"])

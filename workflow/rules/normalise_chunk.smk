@@ -21,7 +21,7 @@ rule normalise_chunk:
         runtime="1h",
     params:
         config=chunk_config,
-        code=code_of("dkef.stages.normalise_chunk"),
+        code=code_of("dkef.stages.normalise_chunk", spec_modules),
     message:
         "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: chunk {wildcards.chunk} ({wildcards.stage}) (log: {log})"
     shell:

@@ -24,7 +24,7 @@ rule normalise_merge:
         runtime="10m",
     params:
         config=normalise_config,
-        code=code_of("dkef.stages.normalise_merge"),
+        code=code_of("dkef.stages.normalise_merge", spec_modules),
     message:
         "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: merge chunks"
     shell:

@@ -20,7 +20,7 @@ rule normalise_pilot:
         runtime="1h",
     params:
         config=chunk_config,
-        code=code_of("dkef.stages.normalise_pilot"),
+        code=code_of("dkef.stages.normalise_pilot", spec_modules),
     message:
         "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: pilot run (log: {log})"
     shell:

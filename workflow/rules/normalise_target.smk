@@ -21,7 +21,7 @@ rule normalise_target:
         runtime="4h",
     params:
         config=normalise_config,
-        code=code_of("dkef.stages.normalise_target"),
+        code=code_of("dkef.stages.normalise_target", spec_modules),
         folder=cell("normalise"),
     message:
         "log Z of {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed}: sample until the bound is met (progress: {log})"

@@ -19,7 +19,7 @@ rule proposals:
         runtime="4h",
     params:
         config=proposals_config,
-        code=code_of("dkef.stages.proposals"),
+        code=code_of("dkef.stages.proposals", spec_modules),
         folder=cell("proposals"),
     message:
         "compare proposals for {wildcards.model} on {wildcards.dataset}, seed {wildcards.seed} (progress: {log})"

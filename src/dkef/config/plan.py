@@ -21,6 +21,7 @@ from dkef.config.experiment import (
 )
 from dkef.config.files import check_choice, choices
 from dkef.config.schema.cell import Cell
+from dkef.config.specification import is_normalised, log_z_obstacle
 from dkef.config.typed import instantiate, plain, typed
 from dkef.config.variants import models_beside, varied_sets
 from dkef.core.errors import ConfigError
@@ -84,6 +85,8 @@ class Plan:
                     f"{self.file}: dataset {dataset} is prepared in two ways; "
                     "give one of them a variant's name under `datasets`"
                 )
+            if obstacle := log_z_obstacle(self.spec(dataset, model), self.cell(dataset, model).normaliser):
+                raise ConfigError(f"{self.file}: model {model} {obstacle}")
 
     def check_targets(self, targets: Iterable[str]) -> None:
         """Stop at the path of a result of another experiment: no rule of this one makes it."""
@@ -175,7 +178,7 @@ class Plan:
     @functools.cache  # noqa: B019
     def normalised(self, dataset: str, model: str) -> bool:
         """Whether the model knows its own log Z; the other ones need the normalise stage."""
-        return bool(getattr(self.spec(dataset, model), "normalised", True))
+        return is_normalised(self.spec(dataset, model))
 
     def reference(self, dataset: str, model: str) -> str | None:
         """The model that fssd_p_value compares with, where the experiment runs it on this dataset."""

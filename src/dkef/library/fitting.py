@@ -10,6 +10,7 @@ import numpy as np
 
 from dkef.config.compose import compose_cell
 from dkef.config.files import check_choice
+from dkef.config.specification import no_log_z
 from dkef.config.typed import instantiate
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
@@ -20,12 +21,17 @@ from dkef.library.normalise import log_z_of, require_samples
 from dkef.library.progress import display
 from dkef.library.quiet import computing
 from dkef.library.rows import RowsError, as_rows, column_names, require_fittable
-from dkef.models.protocol import FitContext, Trainable
+from dkef.models.protocol import FitContext, Trainable, fit_model
 
 log = logging.getLogger("dkef.fit")
 
 WHO = "dkef.fit"
-TRAINED = ("dkef.models.kef.", "dkef.models.flows.", "dkef.models.mixture.")  # with TensorFlow
+TRAINED = (
+    "dkef.models.kef.",
+    "dkef.models.flows.",
+    "dkef.models.mixture.",
+    "dkef.models.energy_net.",
+)  # with TensorFlow
 CHOICES = ("protocol=benchmark", "fidelity=recommended")
 VALID_SHARE, MOST_VALID = 10, 1000  # one row in ten stops training early, at most so many
 # A fit in a notebook should end within a minute on 2,000 rows of two columns. The paper's runs have the values of
@@ -48,9 +54,9 @@ def fit(
     one's own. settings: keys of its specification, such as max_iterations=500 or width=50.
 
     One row in ten is held out for early stopping. Rows are whitened for the model; what the density says is in the
-    units of x. A kernel family is not normalised: its log Z is found by quadrature for one and two columns, by sampling
-    with at most log_z_samples evaluations for more (0 for none, if score and sample are enough). `fit(...).log_z` has
-    its interval and says whether to trust it.
+    units of x. Kernel families and energy networks are not normalised: their log Z is found by quadrature for one and
+    two columns, by sampling with at most log_z_samples evaluations for more (0 for none, if score and sample are
+    enough). `fit(...).log_z` has its interval and says whether to trust it.
 
     Equal rows, settings, seed and threads give equal fits. threads binds TensorFlow only where it is not in use yet.
     With a checkpoint file, a killed fit continues where it was; the file goes when the fit is done. progress=None shows
@@ -66,9 +72,9 @@ def fit(
     place = Path(checkpoint) if checkpoint is not None else None
     with computing(threads, _needs_tensorflow(spec)), display(progress) as shown:
         context = FitContext("x", name, seed, place, threads, log, shown.watch)
-        fitted = spec.fit(train, valid, context)
+        fitted = fit_model(spec, train, valid, context)
         shown.say("log Z")
-        log_z = log_z_of(fitted.model, train, context, log_z_samples)
+        log_z = log_z_of(fitted.model, train, context, log_z_samples, no_log_z(spec))
     if place is not None:
         place.unlink(missing_ok=True)
     _warn(name, fitted.status, "ok" if log_z_samples == 0 else log_z.status)

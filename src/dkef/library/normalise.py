@@ -22,13 +22,16 @@ def require_samples(samples: int, who: str) -> None:
         raise DkefError(f"{who}: log_z_samples is {samples}; allowed is 0 for no log Z, or >= {LEAST_SAMPLES}")
 
 
-def log_z_of(model: DensityModel, rows: Array, context: FitContext, samples: int) -> LogZ:
+def log_z_of(model: DensityModel, rows: Array, context: FitContext, samples: int, obstacle: str = "") -> LogZ:
     """log Z with its interval and status; rows [n, d] are those the model was fitted to.
 
-    samples: evaluations of the density at most, where it has to be sampled; 0 estimates nothing.
+    samples: evaluations of the density at most, where it has to be sampled; 0 estimates nothing. obstacle: why log Z
+    cannot be had, where the model's specification says so.
     """
     if model.normalised:
         return LogZ(0.0, 0.0, 0.0, 0.0, model.log_z_status)
+    if obstacle:
+        return LogZ(None, status=f"undefined: {obstacle}")
     if samples == 0:
         return LogZ(None, status="undefined: not asked for (log_z_samples=0)")
     integrated = _integrated(model) if model.dimension in PANELS else None
@@ -36,7 +39,7 @@ def log_z_of(model: DensityModel, rows: Array, context: FitContext, samples: int
         return integrated
     try:
         found = ComponentLogZ(samples=samples).record(model, rows, context)
-    except DkefError as error:  # no model that can be sampled in this way
+    except DkefError as error:  # for example a density that is not finite everywhere
         return integrated or LogZ(None, status=f"undefined: {error}")
     return LogZ(*(found[key] for key in ("log_z", "log_z_low", "log_z_high", "log_z_stderr", "status")))
 

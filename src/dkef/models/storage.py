@@ -63,6 +63,7 @@ def write_model(path: Path, fit: Fit, provenance: dict[str, Any], beside: Mappin
     record = {
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
         "settings": model.settings(),
+        "normalised": model.normalised,
         "status": fit.status,
         "stopped": fit.stopped,
         "notes": fit.notes,
@@ -108,6 +109,9 @@ def restore_with_contents(path: Path, trusted: tuple[str, ...]) -> tuple[Density
     except MISFIT as error:
         reason = f"{type(error).__name__}: {one_line(error)}"
         raise DkefError(f"{path} does not hold what a {kind.__name__} consists of ({reason}); {REMEDY}") from None
+    model.normalised = (
+        contents.record.get("normalised", kind.normalised) is not False
+    )  # older files leave it to a class
     return model, contents
 
 

@@ -13,13 +13,13 @@ from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import of_record, require
 from dkef.core.errors import DkefError, one_line
 from dkef.core.files import AGAIN, read_json, write_json
-from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.bias_bound import BoundError
 from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, run_pilot
 from dkef.normaliser.files import PILOT, chunk_name
+from dkef.normaliser.integrand import Integrand
 from dkef.normaliser.interval import TWO_SIDED, Method, own_doubts
 from dkef.normaliser.moments import Moments
-from dkef.normaliser.proposals.store import BEHIND_PARTS, Q0, Name, Proposal, parameters_digest, weights_of
+from dkef.normaliser.proposals.store import BEHIND_PARTS, Q0, Name, Proposal, weights_of
 from dkef.normaliser.weights import LONG_STAGES, Halves
 
 _REPORT_SECONDS = 20.0
@@ -83,17 +83,17 @@ class ChunkRun:
 
     def __init__(
         self,
-        parameters: KefParameters,
+        integrand: Integrand,
         settings: Normaliser,
         name: Name,
         threads: int,
         log: logging.Logger,
         proposal: Proposal = Q0,
     ) -> None:
-        self.weights = weights_of(proposal, parameters, name)
+        self.weights = weights_of(proposal, integrand, name)
         self.settings, self.threads, self.log, self.kind = settings, threads, log, proposal.kind
         self.identity: dict[str, Any] = {
-            "name": list(name), "parameters": parameters_digest(parameters), "proposal": proposal.digest,
+            "name": list(name), "parameters": integrand.digest, "proposal": proposal.digest,
             "code": sources_digest(BEHIND_PARTS),
         }  # fmt: skip
 

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from dkef.config.typed import Positive, section
 from dkef.core.arrays import Array
-from dkef.core.errors import DkefError
 from dkef.models.mixture.density import LogZ
 from dkef.models.protocol import DensityModel, FitContext
 
@@ -18,7 +17,7 @@ from dkef.models.protocol import DensityModel, FitContext
 @section
 @dataclass(frozen=True)
 class ComponentLogZ:
-    """log Z of kernel exponential families as for whole models: to a tolerance, confirmed by a second method."""
+    """log Z of components as for whole models: to a tolerance, confirmed by a second method."""
 
     samples: Annotated[int, Field(ge=1000)] = 10_000_000  # evaluations of p~ at most
     tolerance: Positive = 0.01  # nats, of the bias bound
@@ -33,19 +32,15 @@ class ComponentLogZ:
     def record(self, model: DensityModel, train: Array, context: FitContext) -> dict[str, Any]:
         """The whole record of an estimate, as in a log_z.json."""
         from dkef.config.schema.normaliser import Normaliser
-        from dkef.models.kef.density import KefModel
+        from dkef.normaliser.integrand import integrand_of
         from dkef.normaliser.target import TargetRun
 
-        if not isinstance(model, KefModel):
-            raise DkefError(
-                f"{context.model}: log Z of a {type(model).__name__} cannot be estimated from samples of q0; only "
-                "kernel exponential families can, so choose another class for model.log_z"
-            )
         part = max(self.samples // 50, 1)
         settings = Normaliser(
             proposal="cheapest", samples=self.samples, bound_samples=self.samples, pilot_samples=part,
             chunk_samples=part, tolerance=self.tolerance, half_width=self.half_width, percentile=20.0,
         )  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
-            run = TargetRun(model.parameters, train, settings, context.cell, context.threads, context.log)
+            integrand = integrand_of(model, context.model)
+            run = TargetRun(integrand, train, settings, context.cell, context.threads, context.log)
             return run.in_folder(Path(folder))

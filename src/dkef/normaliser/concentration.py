@@ -13,9 +13,8 @@ from scipy.special import softmax
 
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
-from dkef.models.kef.parameters import KefParameters
+from dkef.normaliser.integrand import Integrand
 from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, log_ratio
-from dkef.normaliser.simd.program import pack
 
 DRAWS, KEPT = 1 << 16, 1000
 NEAR = 0.5  # of the median distance of a row to its nearest neighbour
@@ -23,12 +22,12 @@ COLLAPSED = 0.5  # nearest neighbours of draws at less than this share of the di
 
 
 def concentration(
-    parameters: KefParameters, mixture: DefensiveMixture, rows: Array, name: tuple[str | int, ...]
+    integrand: Integrand, mixture: DefensiveMixture, rows: Array, name: tuple[str | int, ...]
 ) -> dict[str, Any]:
     """What draws of p~ (by resampling those of g) say, with what the rows [n, d] say for comparison."""
     rng = rng_for("normalise concentration", *name)
     x = mixture.sample(DRAWS, rng)
-    weights = softmax(log_ratio(pack(parameters), parameters, mixture, x))
+    weights = softmax(log_ratio(integrand, mixture, x))
     chosen = np.unique(rng.choice(DRAWS, size=KEPT, p=weights))  # a draw that is taken twice says nothing new
     return of_draws(x[chosen], rows, rng)
 

@@ -33,6 +33,7 @@ class Pilot:
     log_a: float | None
     log_s: float
     rho: float
+    no_floor: str = Weights.no_floor  # why log_a is None, where it is
 
     def __post_init__(self) -> None:
         for key, found in (("log_a", self.log_a), ("log_s", self.log_s)):
@@ -57,7 +58,7 @@ def run_pilot(weights: Weights, samples: int, threads: int = 1, percentile: floa
     """s just under a percentile of one sample of r, rho from a second one by Hoeffding at 0.999."""
     log_s = float(np.percentile(weights.log_r("percentile", 0, samples, threads), percentile)) - TIE_MARGIN
     below = int(np.count_nonzero(weights.log_r("hoeffding", 0, samples, threads) <= log_s))
-    return Pilot(weights.log_a, log_s, hoeffding_upper(below, samples))
+    return Pilot(weights.log_a, log_s, hoeffding_upper(below, samples), weights.no_floor)
 
 
 def bound(pilot: Pilot, variance: Moments, bound_z: Moments, n: int, stopping: Moments | None = None) -> float:
@@ -67,7 +68,7 @@ def bound(pilot: Pilot, variance: Moments, bound_z: Moments, n: int, stopping: M
     refuse a bound because its own variance is large would leave the small ones, too small on average.
     """
     if pilot.log_a is None:
-        raise BoundError("linear kernels have no lower bound")
+        raise BoundError(pilot.no_floor)
     decisive = stopping or variance
     if rests_on_one(decisive):
         share = decisive.largest_square_share

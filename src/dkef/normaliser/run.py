@@ -10,26 +10,16 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import typed
 from dkef.core.arrays import Array
-from dkef.core.errors import DkefError
 from dkef.core.files import write_json
 from dkef.data.splits import read_splits
-from dkef.models.kef.parameters import KefParameters
-from dkef.models.protocol import DensityModel
 from dkef.models.storage import load_own_model
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.files import PROPOSAL
+from dkef.normaliser.integrand import Integrand, integrand_of
 from dkef.normaliser.proposals.store import Name, kept_proposal, read_proposal
 from dkef.normaliser.target import TargetRun
 
 log = logging.getLogger("dkef.normaliser.run")
-
-
-def parameters_of(model: DensityModel, path: Path) -> KefParameters:
-    """The parameters of an unnormalised model; one sentence for any other."""
-    parameters = getattr(model, "parameters", None)
-    if model.normalised or not isinstance(parameters, KefParameters):
-        raise DkefError(f"{path} holds a {type(model).__name__}, which needs no log Z from this stage")
-    return parameters
 
 
 def training_rows(path: Path | None) -> Array | None:
@@ -43,35 +33,35 @@ class Job:
         values = json.loads(config)
         self.name: Name = (values["dataset"], values["model"], values["seed"])
         self.settings = typed(Normaliser, values["normaliser"], lambda _: "--config", "normaliser")
-        self.parameters = parameters_of(load_own_model(model), model)
+        self.integrand = integrand_of(load_own_model(model), model)
         self.threads = threads
 
     def fit_proposal(self, file: Path, data: Path | None) -> None:
         """Write the proposal that the settings name, unless it is there."""
         with threadpool_limits(1, user_api="blas"):
             kept_proposal(
-                file, self.settings.proposal, self.parameters, training_rows(data), self.settings, self.name, log.info
+                file, self.settings.proposal, self.integrand, training_rows(data), self.settings, self.name, log.info
             )
 
     def chunks(self, proposal: Path) -> ChunkRun:
         """The chunks that are drawn from a proposal in a file."""
-        fitted = read_proposal(proposal, self.parameters)
-        return ChunkRun(self.parameters, self.settings, self.name, self.threads, log, fitted)
+        fitted = read_proposal(proposal, self.integrand)
+        return ChunkRun(self.integrand, self.settings, self.name, self.threads, log, fitted)
 
     def in_folder(self, folder: Path, data: Path | None) -> dict[str, Any]:
-        return estimate_in(folder, self.parameters, training_rows(data), self.settings, self.name, self.threads)
+        return estimate_in(folder, self.integrand, training_rows(data), self.settings, self.name, self.threads)
 
 
 def estimate_in(
-    folder: Path, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name, threads: int
+    folder: Path, integrand: Integrand, rows: Array | None, settings: Normaliser, name: Name, threads: int
 ) -> dict[str, Any]:
     """The whole estimate with its files in a folder; what is finished there is not done again."""
     with threadpool_limits(1, user_api="blas"):
         if settings.proposal == "cheapest":
-            return TargetRun(parameters, rows, settings, name, threads, log).in_folder(folder)
+            return TargetRun(integrand, rows, settings, name, threads, log).in_folder(folder)
         file = folder / PROPOSAL
-        proposal = kept_proposal(file, settings.proposal, parameters, rows, settings, name, log.info)
-        return ChunkRun(parameters, settings, name, threads, log, proposal).in_folder(folder)
+        proposal = kept_proposal(file, settings.proposal, integrand, rows, settings, name, log.info)
+        return ChunkRun(integrand, settings, name, threads, log, proposal).in_folder(folder)
 
 
 def write_log_z(path: Path, record: dict[str, Any]) -> None:

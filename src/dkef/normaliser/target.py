@@ -17,10 +17,10 @@ from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import of_record, require
 from dkef.core.arrays import Array
 from dkef.core.files import AGAIN, read_json, write_json
-from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.chunks import ChunkRun
 from dkef.normaliser.concentration import concentration
 from dkef.normaliser.files import PROPOSAL
+from dkef.normaliser.integrand import Integrand
 from dkef.normaliser.interval import LEAST_EFFECTIVE, Method, Verdict, judge, own_doubts, truncation
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals.store import Name, Proposal, kept_proposal, mixture_of
@@ -69,24 +69,25 @@ class TargetRun:
     """Chooses a proposal, runs it until the tolerance is met, confirms it; all is kept in a folder and resumed."""
 
     def __init__(
-        self, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name, threads: int,
+        self, integrand: Integrand, rows: Array | None, settings: Normaliser, name: Name, threads: int,
         log: logging.Logger,
     ) -> None:  # fmt: skip
-        self.parameters, self.rows, self.settings, self.name = parameters, rows, settings, name
+        self.integrand, self.rows, self.settings, self.name = integrand, rows, settings, name
         self.threads, self.log = threads, log
 
     def in_folder(self, folder: Path) -> dict[str, Any]:
         """The record of log_z.json."""
-        q0 = self._look("q0", folder)
+        looks = [self._look("q0", folder)] if self.integrand.q0 is not None else []
         mixture = self._look("mixture", folder)
-        looks = [q0, mixture]
+        looks.append(mixture)
+        before = len(looks)
         chosen = self._able(looks)
         if chosen is None:
             looks.append(self._look("annealed", folder, mixture))
             chosen = self._able(looks) or self._best(looks)
         record, main = self._run(chosen, folder)
         methods = [look.method for look in looks]
-        if len(looks) == 2:
+        if len(looks) == before:  # chains have not been looked at
             methods.append(self._look("annealed", folder, mixture, main).method)
         verdict = judge(main, methods)
         if verdict.reasons and chosen.proposal.kind != "annealed":
@@ -100,8 +101,8 @@ class TargetRun:
         """What draws of the model say of the fit; kept, since a resumed run need not be given the rows."""
         file = folder / "concentration.json"
         if self.rows is not None:
-            g = mixture_of(mixture.proposal, self.parameters)
-            write_json(file, concentration(self.parameters, g, self.rows, self.name))
+            g = mixture_of(mixture.proposal, self.integrand)
+            write_json(file, concentration(self.integrand, g, self.rows, self.name))
         return {key: value for key, value in read_json(file).items() if key != "sha256"}
 
     def _able(self, looks: Sequence[Candidate]) -> Candidate | None:
@@ -139,15 +140,15 @@ class TargetRun:
         kind = chosen.proposal.kind
         self.log.info("proposal: %s", kind)
         settings = self.settings.at_cost(kind, chosen.cost)
-        run = ChunkRun(self.parameters, settings, self.name, self.threads, self.log, chosen.proposal)
+        run = ChunkRun(self.integrand, settings, self.name, self.threads, self.log, chosen.proposal)
         return run.estimate_in(folder / kind)
 
     def _look(self, kind: str, folder: Path, mixture: Candidate | None = None, main: Method | None = None) -> Candidate:
         """First weights of a proposal; so many that they confirm `main` at a share of its cost, if that is given."""
         file = folder / kind / PROPOSAL
         start = None if mixture is None else mixture.proposal
-        proposal = kept_proposal(file, kind, self.parameters, self.rows, self.settings, self.name, self.log.info, start)
-        run = ChunkRun(self.parameters, self.settings, self.name, self.threads, self.log, proposal)
+        proposal = kept_proposal(file, kind, self.integrand, self.rows, self.settings, self.name, self.log.info, start)
+        run = ChunkRun(self.integrand, self.settings, self.name, self.threads, self.log, proposal)
         cost = run.weights.cost
         count = max(LEAST_LOOK, self.settings.pilot_samples // cost)
         if main is not None:

@@ -5,7 +5,6 @@ spans run on threads, and their moments are put together in a fixed order: resul
 threads, and any chunk can be drawn on any machine.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +15,9 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dkef.core.arrays import Array
 from dkef.core.compiled import njit
 from dkef.core.errors import DkefError
-from dkef.core.streams import stream_key
+from dkef.core.streams import rng_for, stream_key
 from dkef.models.kef.parameters import KefParameters
+from dkef.models.protocol import BaseDensity
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.sampling import Proposal, Stream, draw_block, proposal
 from dkef.normaliser.simd.program import Program, evaluate_block, pack, workspace
@@ -62,6 +62,7 @@ class Weights(ABC):
     """The weights of one model under one proposal: independent r >= a with mean Z."""
 
     log_a: float | None  # None where r has no lower bound
+    no_floor: str = "linear kernels have no lower bound"  # why, where it is None
     cost: int = 1  # evaluations of p~ behind one r: how proposals are compared, the same on every machine
     span: int = SPAN  # weights a thread computes at once
 
@@ -129,13 +130,23 @@ class Q0Weights(Weights):
         return f + self.log_offset
 
 
-def log_lower_bound(parameters: KefParameters) -> float | None:
-    """log a, the smallest log r possible: each kernel value is least (0) or greatest (rho) where that hurts most.
+class DrawnWeights(Weights):
+    """The same for a q0 and a p~ that are not compiled."""
 
-    None for linear kernels, which are not bounded.
-    """
-    if any(component.kind != "gaussian" for component in parameters.components):
-        return None
-    rho = np.array([component.rho for component in parameters.components], dtype=np.float64)
-    least = np.minimum(np.outer(parameters.alpha.astype(np.float64), rho), 0.0)
-    return math.fsum(least.ravel()) + parameters.q0.log_normaliser()
+    span = 1 << 14
+
+    def __init__(
+        self, q0: BaseDensity, log_p: Callable[[Array], Array], log_a: float | None, no_floor: str, *name: str | int
+    ) -> None:
+        self.q0, self.log_p, self.log_a, self.no_floor, self.name = q0, log_p, log_a, no_floor, name
+
+    def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
+        y = self.q0.sample(count, rng_for("normalise q0", *self.name, stage, chunk, first))
+        log_r: Array = self.log_p(y) - self.q0.log_density(y) + self.q0.log_normaliser()
+        return log_r
+
+
+def log_lower_bound(parameters: KefParameters) -> float | None:
+    """log a, the smallest log r possible; None where f has no lower bound."""
+    least = parameters.least_f
+    return None if least is None else least + parameters.q0.log_normaliser()

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from dkef.config.schema.normaliser import Normaliser
 from dkef.core.errors import DkefError
-from dkef.models.storage import load_model
-from dkef.normaliser.proposals.store import parameters_digest
-from dkef.normaliser.run import estimate_in, parameters_of, training_rows, write_log_z
+from dkef.models.storage import load_own_model
+from dkef.normaliser.integrand import integrand_of
+from dkef.normaliser.run import estimate_in, training_rows, write_log_z
 
 
 def count(text: str) -> int:
@@ -47,11 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         pilot_samples=args.pilot_samples or min(args.samples, 10_000_000),
         chunk_samples=min(args.chunk_samples, args.samples), tolerance=args.tolerance, percentile=args.percentile,
     )  # fmt: skip
-    parameters, rows = parameters_of(load_model(args.model), args.model), training_rows(args.data)
+    integrand, rows = integrand_of(load_own_model(args.model), args.model), training_rows(args.data)
     folder = args.folder or args.model.with_name("normalise_by_hand")  # normalise/ is the workflow's
     try:
-        name = ("file", parameters_digest(parameters))
-        record = estimate_in(folder, parameters, rows, settings, name, args.threads)
+        name = ("file", integrand.digest)
+        record = estimate_in(folder, integrand, rows, settings, name, args.threads)
     except KeyboardInterrupt:
         raise DkefError(f"stopped; what is finished is in {folder}, and the same command goes on from there") from None
     write_log_z(args.out or args.model.with_name("log_z.json"), record)

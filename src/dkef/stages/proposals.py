@@ -15,7 +15,6 @@ from dkef.core.tables import write_table
 from dkef.data.splits import read_splits
 from dkef.models.storage import load_own_model
 from dkef.normaliser.proposals.compare import estimates, status_among
-from dkef.normaliser.run import parameters_of
 from dkef.results.tables import PROPOSALS
 
 
@@ -30,12 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     config = json.loads(args.config)
     cell = {key: config[key] for key in ("dataset", "model", "seed")}
-    parameters = parameters_of(load_own_model(args.model), args.model)
+    model = load_own_model(args.model)
     settings = typed(Normaliser, config["normaliser"], lambda _: "--config", "normaliser")
     grid = typed(Proposals, config["proposals"], lambda _: "--config", "proposals")
     splits = read_splits(args.data)
     provenance = {"config_digest": config_digest(args.config), "code_version": code_version()}
     with threadpool_limits(1, user_api="blas"):
-        rows = list(estimates(parameters, splits, grid, settings, tuple(cell.values()), args.folder, args.threads))
+        rows = list(estimates(model, splits, grid, settings, tuple(cell.values()), args.folder, args.threads))
     complete = [cell | row | {"status": status_among(row, rows)} | provenance for row in rows]
     write_table(args.out, PROPOSALS.columns, [{key: row[key] for key in PROPOSALS.columns} for row in complete])

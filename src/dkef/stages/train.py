@@ -18,7 +18,7 @@ from dkef.core.files import remove_abandoned, write_noted
 from dkef.core.provenance import config_digest
 from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
-from dkef.models.protocol import FitContext
+from dkef.models.protocol import FitContext, fit_model
 from dkef.models.storage import write_model
 from dkef.training.checkpoint import checkpoint_identity
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # A variant draws what the model it varies draws, so that an ablation compares runs and not their luck.
     context = FitContext(*cell, checkpoint, config["threads"], log)
     start = time.monotonic()
-    fit = spec.fit(splits.train, splits.valid, context)
+    fit = fit_model(spec, splits.train, splits.valid, context)
     log.info("%s after %.1f s: status %s, %s", fit.stopped, time.monotonic() - start, fit.status, fit.notes)
     write_noted(args.trace, pd.DataFrame(fit.trace).to_csv(index=False))
     write_model(args.out, fit, {"config": config, "config_digest": digest, "data_digest": splits.digest})

@@ -3,7 +3,7 @@
 import functools
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from dkef.core.errors import DkefError
 from dkef.models.kef.base_measure import base_jet
 from dkef.models.kef.kernels import Expansion, KernelJet, expansion, kernel_jet
 from dkef.models.kef.langevin import langevin_chains
-from dkef.models.kef.parameters import KefParameters
+from dkef.models.kef.parameters import BaseMeasure, KefParameters
+from dkef.models.kef.spec import KernelExponentialFamily
 from dkef.models.layers import feature_jet, features
 from dkef.models.protocol import DensityModel, Evaluation
 
@@ -91,10 +92,8 @@ def _obstacle(parameters: KefParameters) -> str | None:
     return None
 
 
-class KefModel(DensityModel):
+class KefModel(DensityModel, of=KernelExponentialFamily):
     """A kernel exponential family with the parameters of a finished fit; needs no TensorFlow."""
-
-    normalised: ClassVar[bool] = False
 
     def __init__(self, parameters: KefParameters) -> None:
         require_normalisable(parameters)
@@ -103,6 +102,14 @@ class KefModel(DensityModel):
     @property
     def dimension(self) -> int:
         return int(self.parameters.z.shape[1])
+
+    @property
+    def q0(self) -> BaseMeasure:
+        return self.parameters.q0
+
+    @property
+    def least_f(self) -> float | None:
+        return self.parameters.least_f
 
     def evaluate(self, x: Array, batch: int = 1000) -> Evaluation:
         x = np.asarray(x, dtype=np.float64)

@@ -95,6 +95,17 @@ class KefParameters:
         total: Array = sum((c.kernel(x, self.z) for c in self.components), np.zeros((len(x), len(self.z)))) @ self.alpha
         return total
 
+    @property
+    def least_f(self) -> float | None:
+        """A lower bound of f: each kernel value is least (0) or greatest (rho) where that hurts most.
+
+        None for linear kernels, which are not bounded.
+        """
+        if any(component.kind != "gaussian" for component in self.components):
+            return None
+        rho = np.array([component.rho for component in self.components], dtype=np.float64)
+        return math.fsum(np.minimum(np.outer(self.alpha.astype(np.float64), rho), 0.0).ravel())
+
     def log_density(self, x: Array) -> Array:
         """log p~(x) for x [n, d], not normalised; returns [n]."""
         return self.f(x) + self.q0.log_density(x)

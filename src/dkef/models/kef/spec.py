@@ -16,6 +16,7 @@ class KernelExponentialFamily:
     """Hyper-parameters of the model and of Algorithm 1; the defaults are the benchmark's (Appendix E.2)."""
 
     normalised: ClassVar[bool] = False  # log Z needs the normalise stage
+    has_q0: ClassVar[bool] = True
 
     # kernel
     kernel: Literal["gaussian", "linear"] = "gaussian"  # on the features of the networks

@@ -13,7 +13,7 @@ from dkef.core.streams import rng_for
 from dkef.data.whitening import Whitening
 from dkef.models.mixture.density import ComponentNormaliser, LogZ, MixtureModel, Part
 from dkef.models.mixture.spec import Mixture
-from dkef.models.protocol import DensityModel, Fit, FitContext, Trainable
+from dkef.models.protocol import DensityModel, Fit, FitContext, Trainable, fit_model
 
 OUTCOMES = ("closed form", "converged", "max_iterations", "time_budget", "diverged")  # the last of several is reported
 
@@ -51,7 +51,7 @@ def fit_mixture(spec: Mixture, train: Array, valid: Array, context: FitContext) 
         held = _held_out(rows, spec.valid_fraction, own)
         whitening = Whitening.fit(rows, rows.mean(axis=0))
         y = whitening.apply(own.rng("component split").permutation(rows))
-        fit = component.fit(y[:-held], y[-held:], own)
+        fit = fit_model(component, y[:-held], y[-held:], own)
         log_z = LogZ() if fit.model.normalised else _log_z(spec, fit.model, y[:-held], own)
         parts.append(Part(len(rows) / len(train), whitening, fit.model, log_z))
         fits.append(fit)

@@ -16,11 +16,10 @@ from scipy.special import logsumexp, softmax
 
 from dkef.config.schema.normaliser import DefensiveMixtureSettings
 from dkef.core.arrays import Array
-from dkef.models.kef.parameters import KefParameters
+from dkef.normaliser.integrand import Integrand
 from dkef.normaliser.proposals.clusters import gaussian_clusters, log_normals
 from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, log_ratio
 from dkef.normaliser.proposals.normals import CutNormals
-from dkef.normaliser.simd.program import pack
 
 LEAST_SHARE = 0.05  # of the draws, that stay effective under r^t
 PRIOR_DRAWS = 3.0  # times d: how many effective draws the covariance of the round before counts for
@@ -30,17 +29,16 @@ RENEWAL_DRAWS, RENEWAL_WIDTH = 6000, 1.2
 
 
 def adapt(
-    parameters: KefParameters, first: DefensiveMixture, settings: DefensiveMixtureSettings, rng: np.random.Generator,
+    integrand: Integrand, first: DefensiveMixture, settings: DefensiveMixtureSettings, rng: np.random.Generator,
     report: Callable[[str], None] = lambda line: None,
 ) -> DefensiveMixture:  # fmt: skip
     """g after the rounds of the settings; every component of the first h must have a shape of its own."""
-    program = pack(parameters)
     mixture, t = first, 0.0
 
     def weighted_draws() -> tuple[Array, Array]:
         nonlocal t
         x = mixture.sample(settings.adapt_draws * first.normals.dimension, rng)
-        log_r = log_ratio(program, parameters, mixture, x)
+        log_r = log_ratio(integrand, mixture, x)
         t = _tempering(log_r)
         return x, softmax(t * log_r)
 

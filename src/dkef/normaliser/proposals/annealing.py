@@ -18,8 +18,7 @@ import numpy as np
 from dkef.config.schema.normaliser import Annealing
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
-from dkef.models.kef.langevin import ScoreField
-from dkef.models.kef.parameters import KefParameters
+from dkef.normaliser.integrand import Integrand
 from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, cost
 from dkef.normaliser.proposals.normals import CutNormals
 from dkef.normaliser.weights import Weights
@@ -70,14 +69,12 @@ class AnnealedWeights(Weights):
 
     span = 128
 
-    def __init__(
-        self, parameters: KefParameters, mixture: DefensiveMixture, schedule: Schedule, *name: str | int
-    ) -> None:
+    def __init__(self, integrand: Integrand, mixture: DefensiveMixture, schedule: Schedule, *name: str | int) -> None:
         self.mixture, self.schedule, self.name = mixture, schedule, name
-        self.log_a = mixture.log_lower_bound(parameters)
+        self.log_a, self.no_floor = mixture.log_lower_bound(integrand), integrand.no_floor
         moves = (len(schedule.b) - 2) * schedule.steps  # none at b = 0 and b = 1
-        self.cost = 2 * cost(parameters, mixture) * (1 + moves * schedule.leapfrog)  # twice: with gradients
-        self._field = ScoreField(parameters)
+        self.cost = 2 * cost(integrand, mixture) * (1 + moves * schedule.leapfrog)  # twice: with gradients
+        self._field = integrand.gradient
 
     def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
         rng = rng_for("normalise annealed", *self.name, stage, chunk, first)
@@ -111,7 +108,7 @@ class AnnealedWeights(Weights):
 
 
 def tune(
-    parameters: KefParameters, mixture: DefensiveMixture, settings: Annealing, name: tuple[str | int, ...],
+    integrand: Integrand, mixture: DefensiveMixture, settings: Annealing, name: tuple[str | int, ...],
     report: Callable[[str], None] = lambda line: None,
 ) -> Schedule:  # fmt: skip
     """Temperatures and step sizes from pilot chains.
@@ -126,7 +123,7 @@ def tune(
     first_steps = np.full(len(even), settings.first_step)
     schedule = Schedule(even, first_steps, metric, settings.steps, settings.leapfrog)
     for label in ("temperatures", "step sizes"):
-        run = AnnealedWeights(parameters, mixture, schedule, *name)
+        run = AnnealedWeights(integrand, mixture, schedule, *name)
         spread, step, accepted = _pilot(run, settings.pilot_chains, rng_for("normalise tuning", *name, label))
         b = _even_spread(schedule.b, spread, settings.temperatures) if label == "temperatures" else schedule.b
         schedule = replace(schedule, b=b, step=np.interp(b, schedule.b, step))

@@ -15,16 +15,21 @@ MIXTURE = {
     "q0_share": "float64",
 }
 SCHEDULE = {"b": "float64 t", "step": "float64 t", "metric": "float64 dd", "steps": "int64", "leapfrog": "int64"}
+WIDE = {"wide_centre": "float64 d", "wide_factor": "float64 dd"}  # for models without a q0
 LAYOUT: dict[str, dict[str, str]] = {"q0": {}, "mixture": MIXTURE, "annealed": MIXTURE | SCHEDULE}
 LARGEST = 1e60  # of any number, and of the inverse of a width: beyond it, squares overflow
 MISSING_SHARE = 1e-8  # of weights that add to 1 but for rounding
 
 
-def fault_of(kind: str, arrays: Mapping[str, Array], dimension: int) -> str | None:
-    """The first thing that no proposal of this kind for a model of so many columns has; None where all is well."""
+def fault_of(kind: str, arrays: Mapping[str, Array], dimension: int, wide: bool = False) -> str | None:
+    """The first thing that no proposal of this kind for a model of so many columns has; None where all is well.
+
+    wide: whether the model has no q0, so that the proposal has a part of its own in its place.
+    """
     if kind not in LAYOUT:
         return f"its kind is {kind!r}, not one of {', '.join(LAYOUT)}"
-    if (fault := _misfit(LAYOUT[kind], arrays, dimension)) is not None:
+    layout = LAYOUT[kind] | (WIDE if wide and kind != "q0" else {})
+    if (fault := _misfit(layout, arrays, dimension)) is not None:
         return fault
     return next((f"its {name} are not {wanted}" for name, wanted, holds in _ranges(kind, arrays) if not holds), None)
 
@@ -54,6 +59,8 @@ def _ranges(kind: str, a: Mapping[str, Array]) -> Iterator[tuple[str, str, bool]
     yield "weights", "positive numbers that add to 1", weights.min() >= 0 and abs(weights.sum() - 1) <= MISSING_SHARE
     yield "shape", f"numbers from 0 to {len(factors) - 1}", shape.min() >= 0 and shape.max() < len(factors)
     yield "factors", "lower triangular with positive diagonals", _are_factors(factors)
+    if "wide_factor" in a:
+        yield "wide_factor", "lower triangular with a positive diagonal", _are_factors(a["wide_factor"][None])
     yield "q0_share", "between 0 and 1", bool(0 < a["q0_share"] < 1)
     if kind == "annealed":
         b = a["b"]

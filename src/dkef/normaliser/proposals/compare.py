@@ -15,9 +15,9 @@ import numpy as np
 from dkef.config.schema.metrics import Proposals
 from dkef.config.schema.normaliser import Normaliser, Proposal
 from dkef.data.splits import Splits
-from dkef.models.kef.density import blocks
-from dkef.models.kef.parameters import KefParameters
+from dkef.models.protocol import DensityModel
 from dkef.normaliser.chunks import ChunkRun
+from dkef.normaliser.integrand import integrand_of
 from dkef.normaliser.interval import TWO_SIDED
 from dkef.normaliser.proposals.store import kept_proposal
 
@@ -30,17 +30,18 @@ CHUNK = 50_000_000
 
 
 def estimates(
-    parameters: KefParameters, splits: Splits, grid: Proposals, settings: Normaliser, name: tuple[str | int, ...],
+    model: DensityModel, splits: Splits, grid: Proposals, settings: Normaliser, name: tuple[str | int, ...],
     folder: Path, threads: int,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """A row for every proposal and number of samples."""
-    log_p = np.mean(np.concatenate([parameters.log_density(rows) for rows in blocks(splits.test, 1000)]))
+    integrand = integrand_of(model, " x ".join(map(str, name)))
+    log_p = np.mean(model.log_density(splits.test))
     proposal = None
-    for kind in PROPOSALS:
+    for kind in PROPOSALS if integrand.q0 is not None else PROPOSALS[1:]:
         file = folder / f"{kind}.h5"
-        proposal = kept_proposal(file, kind, parameters, splits.train, settings, name, log.info, proposal)
+        proposal = kept_proposal(file, kind, integrand, splits.train, settings, name, log.info, proposal)
         for samples in getattr(grid, kind):
-            run = ChunkRun(parameters, _sized(settings, kind, samples), (*name, kind, samples), threads, log, proposal)
+            run = ChunkRun(integrand, _sized(settings, kind, samples), (*name, kind, samples), threads, log, proposal)
             record = run.in_folder(folder / kind / str(samples))
             log.info("%s, %.3g samples: log Z %.4f, %s", kind, samples, record["log_z"], record["status"])
             yield {

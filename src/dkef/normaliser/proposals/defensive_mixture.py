@@ -15,33 +15,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from dkef.core.arrays import Array
-from dkef.core.compiled import njit
-from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
-from dkef.models.kef.parameters import BaseMeasure, KefParameters
+from dkef.models.kef.parameters import BaseMeasure
+from dkef.models.protocol import BaseDensity
+from dkef.normaliser.integrand import Integrand
 from dkef.normaliser.proposals.normals import CutNormals
-from dkef.normaliser.simd.program import Program, evaluate_block, pack, workspace
-from dkef.normaliser.simd.vector import BLOCK
-from dkef.normaliser.weights import Weights, log_lower_bound
-
-
-@njit
-def _points_f(f, x, program, rows):  # type: ignore[no-untyped-def]
-    """f at given points x float32 [n, d]."""
-    block = np.empty(BLOCK)
-    for start in range(0, len(x), BLOCK):
-        count = min(BLOCK, len(x) - start)
-        for i in range(count):
-            rows[: x.shape[1], i] = x[start + i]
-        evaluate_block(program, rows, block)
-        f[start : start + count] = block[:count]
+from dkef.normaliser.weights import Weights
 
 
 @dataclass(frozen=True)
 class DefensiveMixture:
     """g, with q0 normalised in it."""
 
-    q0: BaseMeasure
+    q0: BaseDensity  # or, for a model without one, what stands in its place: see `student`
     normals: CutNormals
     q0_share: float  # eps
 
@@ -65,10 +51,10 @@ class DefensiveMixture:
         x[~from_q0] = self.normals.sample(int((~from_q0).sum()), rng)
         return x
 
-    def log_lower_bound(self, parameters: KefParameters) -> float | None:
-        """log a of r = p~ / g; None for linear kernels."""
-        log_a = log_lower_bound(parameters)
-        if log_a is None:
+    def log_lower_bound(self, integrand: Integrand) -> float | None:
+        """log a of r = p~ / g; None where p~ / q0 has no lower bound or h / q0 no upper one that we know."""
+        log_a = integrand.log_floor
+        if log_a is None or not isinstance(self.q0, BaseMeasure):
             return None
         greatest = self.normals.log_greatest_ratio(self.q0)
         return log_a - float(np.logaddexp(math.log(self.q0_share), math.log1p(-self.q0_share) + greatest))
@@ -78,33 +64,18 @@ class DefensiveMixture:
         return math.log(self.q0_share) - self.q0.log_normaliser() + self.q0.log_density(x)
 
 
-def rounded(x: Array) -> Array:
-    """The float32 points nearest to x, where the compiled program evaluates p~: g is to be taken at the same ones."""
-    return x.astype(np.float32).astype(np.float64)
-
-
-def log_p(program: Program, parameters: KefParameters, x: Array) -> Array:
-    """log p~ at rounded points x [n, d]; returns [n]."""
-    f = np.empty(len(x))
-    _points_f(f, x.astype(np.float32), program, workspace(program))
-    if not np.isfinite(f).all():
-        raise DkefError("f is not finite at some sample; this model has no usable log Z")
-    log_density: Array = f + parameters.q0.log_density(x)
-    return log_density
-
-
-def log_ratio(program: Program, parameters: KefParameters, mixture: DefensiveMixture, x: Array) -> Array:
+def log_ratio(integrand: Integrand, mixture: DefensiveMixture, x: Array) -> Array:
     """log p~ / g at x [n, d], rounded; returns [n]."""
-    x = rounded(x)
-    return log_p(program, parameters, x) - mixture.log_density(x)
+    x = integrand.rounded(x)
+    return integrand.log_density(x) - mixture.log_density(x)
 
 
-def cost(parameters: KefParameters, mixture: DefensiveMixture) -> int:
+def cost(integrand: Integrand, mixture: DefensiveMixture) -> int:
     """What p~ and g take at one point, in evaluations of p~.
 
     Distances to all centres beside those to all inducing points: an h of many rows costs more than f itself.
     """
-    return 2 + len(mixture.normals.centres) // (len(parameters.z) * len(parameters.components))
+    return 2 + len(mixture.normals.centres) // integrand.kernels
 
 
 class MixtureWeights(Weights):
@@ -112,12 +83,11 @@ class MixtureWeights(Weights):
 
     span = 1 << 14
 
-    def __init__(self, parameters: KefParameters, mixture: DefensiveMixture, *name: str | int) -> None:
-        self.parameters, self.mixture, self.name = parameters, mixture, name
-        self.program = pack(parameters)
-        self.log_a = mixture.log_lower_bound(parameters)
-        self.cost = cost(parameters, mixture)
+    def __init__(self, integrand: Integrand, mixture: DefensiveMixture, *name: str | int) -> None:
+        self.integrand, self.mixture, self.name = integrand, mixture, name
+        self.log_a, self.no_floor = mixture.log_lower_bound(integrand), integrand.no_floor
+        self.cost = cost(integrand, mixture)
 
     def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
         rng = rng_for("normalise mixture", *self.name, stage, chunk, first)
-        return log_ratio(self.program, self.parameters, self.mixture, self.mixture.sample(count, rng))
+        return log_ratio(self.integrand, self.mixture, self.mixture.sample(count, rng))

@@ -14,15 +14,14 @@ from scipy.special import softmax
 from dkef.config.schema.normaliser import DefensiveMixtureSettings
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
-from dkef.models.kef.langevin import ScoreField
-from dkef.models.kef.parameters import KefParameters
+from dkef.normaliser.integrand import Integrand
 from dkef.normaliser.proposals.adapt import adapt
 from dkef.normaliser.proposals.clusters import gaussian_clusters, log_normals
-from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, log_p, rounded
+from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture
 from dkef.normaliser.proposals.modes import Modes, find_modes
 from dkef.normaliser.proposals.normals import CutNormals
 from dkef.normaliser.proposals.shares import Part, least_variance
-from dkef.normaliser.simd.program import pack
+from dkef.normaliser.proposals.student import StudentT
 
 FIRST_WIDTH = 1.4  # of the clusters that adaptation begins with
 ADAPTED_WIDTHS = (1.2, 1.5)  # at 1, one of 5 million weights once made 15 % of the sum of squares
@@ -36,19 +35,20 @@ Report = Callable[[str], None]
 
 
 def fit_defensive_mixture(
-    parameters: KefParameters, rows: Array, settings: DefensiveMixtureSettings, name: tuple[str | int, ...],
+    integrand: Integrand, rows: Array, settings: DefensiveMixtureSettings, name: tuple[str | int, ...],
     report: Report = lambda line: None,
 ) -> DefensiveMixture:  # fmt: skip
     """g for p~, from its training rows [n, d] and its inducing points."""
+    q0 = integrand.q0 if integrand.q0 is not None else StudentT.around(rows)
     rng = rng_for("normalise defensive mixture", *name)
-    points = np.concatenate([rng.permutation(rows)[: settings.centres], parameters.z])
-    log_p(pack(parameters), parameters, rounded(points))  # says so where f is not finite
-    modes = find_modes(ScoreField(parameters), points[-settings.mode_starts :], settings.modes)
+    points = np.concatenate([rng.permutation(rows)[: settings.centres], integrand.points])
+    integrand.log_density(integrand.rounded(points))  # says so where f is not finite
+    modes = find_modes(integrand.gradient, points[-settings.mode_starts :], settings.modes)
     weights, means, covariances = gaussian_clusters(rows, settings.clusters, rng)
     local = np.linalg.cholesky(covariances)
     clusters = CutNormals(weights, means, np.arange(len(means)), local).widened(FIRST_WIDTH)
     first = CutNormals.together([clusters, at_modes(modes.first(SINGLE_MODES))], np.array([0.7, 0.3]))
-    adapted = adapt(parameters, DefensiveMixture(parameters.q0, first, settings.q0_share), settings, rng, report)
+    adapted = adapt(integrand, DefensiveMixture(q0, first, settings.q0_share), settings, rng, report)
     shared = np.linalg.cholesky(np.atleast_2d(np.cov(rows.T)))[None]
     nearest = np.argmax(log_normals(points, means, local), axis=1)
     even = np.full(len(points), 1 / len(points))
@@ -63,8 +63,8 @@ def fit_defensive_mixture(
         *_alike("wide", [around.widened(width) for width in WIDE_WIDTHS]),
         *_alike("near", [near[kind].widened(width) for kind, width in NEAR_WIDTHS]),
     ]
-    draws = settings.adapt_draws * parameters.z.shape[1]
-    found = least_variance(parameters, parts, settings.q0_share, draws, rng)
+    draws = settings.adapt_draws * integrand.dimension
+    found = least_variance(integrand, q0, parts, settings.q0_share, draws, rng)
     report(f"defensive mixture of {len(found.normals.weights)} normals; {len(modes.x)} modes")
     return found
 

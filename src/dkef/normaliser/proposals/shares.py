@@ -19,10 +19,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dkef.core.arrays import Array
-from dkef.models.kef.parameters import KefParameters
-from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, log_p, rounded
+from dkef.models.protocol import BaseDensity
+from dkef.normaliser.integrand import Integrand
+from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture
 from dkef.normaliser.proposals.normals import CutNormals
-from dkef.normaliser.simd.program import pack
 from dkef.normaliser.simd.vector import PANEL
 
 ROUNDS, UPDATES = 4, 60
@@ -39,16 +39,16 @@ class Part(NamedTuple):
 
 
 def least_variance(
-    parameters: KefParameters, parts: Sequence[Part], q0_share: float, draws: int, rng: np.random.Generator
+    integrand: Integrand, q0: BaseDensity, parts: Sequence[Part], q0_share: float, draws: int, rng: np.random.Generator
 ) -> DefensiveMixture:
     """g with the least second moment over the draws of all rounds, without the parts that it can do without."""
     first = np.array([part.share for part in parts])
     first = first / first.sum()
     normals = [part.normals for part in parts]
-    free = _free_shares(parameters, normals, first, q0_share, draws, rng)
+    free = _free_shares(integrand, q0, normals, first, q0_share, draws, rng)
     kept = [i for i, h in enumerate(normals) if free[i] >= THIN_BELOW or len(h.weights) <= PANEL]
     shares = _with_first(free[kept] / free[kept].sum(), first[kept] / first[kept].sum())
-    return DefensiveMixture(parameters.q0, CutNormals.together([normals[i] for i in kept], shares), q0_share)
+    return DefensiveMixture(q0, CutNormals.together([normals[i] for i in kept], shares), q0_share)
 
 
 def _with_first(free: Array, first: Array) -> Array:
@@ -57,25 +57,24 @@ def _with_first(free: Array, first: Array) -> Array:
 
 
 def _free_shares(
-    parameters: KefParameters, parts: Sequence[CutNormals], first: Array, q0_share: float, draws: int,
+    integrand: Integrand, q0: BaseDensity, parts: Sequence[CutNormals], first: Array, q0_share: float, draws: int,
     rng: np.random.Generator,
 ) -> Array:  # fmt: skip
     """The best shares beside FIRST_SHARE of the first ones [k] of the parts h_k."""
-    program = pack(parameters)
     shares, free = [first], first
     # Of all draws, in units of the g a draw came from: log p~, eps q0 and the parts (1 - eps) h_k.
     all_log_r, all_q0_terms = np.empty(ROUNDS * draws), np.empty(ROUNDS * draws)
     all_terms = np.empty((ROUNDS * draws, len(parts)), np.float32)
     for before in range(0, ROUNDS * draws, draws):
-        mixture = DefensiveMixture(parameters.q0, CutNormals.together(parts, shares[-1]), q0_share)
-        x = rounded(mixture.sample(draws, rng))
+        mixture = DefensiveMixture(q0, CutNormals.together(parts, shares[-1]), q0_share)
+        x = integrand.rounded(mixture.sample(draws, rng))
         for at in range(0, draws, BLOCK_DRAWS):
             here = x[at : at + BLOCK_DRAWS]
             rows = slice(before + at, before + at + len(here))
             log_q0 = mixture.log_q0_part(here)
             log_terms = np.log1p(-q0_share) + np.stack([part.log_density(here) for part in parts], axis=1)
             log_g = np.logaddexp(log_q0, logsumexp(log_terms + np.log(shares[-1]), axis=1))
-            all_log_r[rows] = log_p(program, parameters, here) - log_g
+            all_log_r[rows] = integrand.log_density(here) - log_g
             all_q0_terms[rows] = np.exp(log_q0 - log_g)
             all_terms[rows] = np.exp(log_terms - log_g[:, None])
         log_r, q0_terms, terms = (a[: before + draws] for a in (all_log_r, all_q0_terms, all_terms))

@@ -19,14 +19,15 @@ from dkef.config.typed import plain
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.core.hdf5 import Contents, read_hdf5, write_hdf5
-from dkef.core.provenance import array_digest, canonical, config_digest
-from dkef.models.kef.parameters import KefParameters
+from dkef.core.provenance import array_digest, config_digest
+from dkef.normaliser.integrand import Integrand
 from dkef.normaliser.proposals.annealing import AnnealedWeights, Schedule, tune
 from dkef.normaliser.proposals.checks import fault_of
 from dkef.normaliser.proposals.defensive_mixture import DefensiveMixture, MixtureWeights
 from dkef.normaliser.proposals.fit import fit_defensive_mixture
 from dkef.normaliser.proposals.normals import CutNormals
-from dkef.normaliser.weights import Q0Weights, Weights
+from dkef.normaliser.proposals.student import StudentT
+from dkef.normaliser.weights import Weights
 
 WHAT, REMEDY = "a proposal of the normalise stage", "delete it and run the pilot again"
 Name = tuple[str | int, ...]
@@ -51,7 +52,7 @@ Q0 = Proposal("q0", {})
 
 
 def fit_proposal(
-    kind: str, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name,
+    kind: str, integrand: Integrand, rows: Array | None, settings: Normaliser, name: Name,
     report: Callable[[str], None] = lambda line: None, mixture: Proposal | None = None,
 ) -> Proposal:  # fmt: skip
     """The proposal of a kind for a model and the rows it was trained on.
@@ -61,47 +62,43 @@ def fit_proposal(
     if kind == "q0":
         return Q0
     if kind == "annealed" and mixture is not None:
-        return _annealed(mixture, parameters, settings, name, report)
+        return _annealed(mixture, integrand, settings, name, report)
     if rows is None:
         raise DkefError(f"the proposal {kind} is built around the training rows; name their file with --data")
-    if rows.shape[1] != parameters.z.shape[1]:
-        raise DkefError(f"the training rows have {rows.shape[1]} columns, the model {parameters.z.shape[1]}")
-    fitted = fit_defensive_mixture(parameters, rows, settings.defensive_mixture, name, report)
+    if rows.shape[1] != integrand.dimension:
+        raise DkefError(f"the training rows have {rows.shape[1]} columns, the model {integrand.dimension}")
+    fitted = fit_defensive_mixture(integrand, rows, settings.defensive_mixture, name, report)
     h = fitted.normals
     arrays = {
         "weights": h.weights, "centres": h.centres, "shape": h.shape, "factors": h.factors,
         "q0_share": np.asarray(fitted.q0_share),
     }  # fmt: skip
+    if isinstance(fitted.q0, StudentT):  # chunks are drawn without the rows
+        arrays |= {"wide_centre": fitted.q0.centre, "wide_factor": fitted.q0.factor}
     proposal = Proposal("mixture", arrays)
-    return proposal if kind == "mixture" else _annealed(proposal, parameters, settings, name, report)
+    return proposal if kind == "mixture" else _annealed(proposal, integrand, settings, name, report)
 
 
 def _annealed(
-    mixture: Proposal, parameters: KefParameters, settings: Normaliser, name: Name, report: Callable[[str], None]
+    mixture: Proposal, integrand: Integrand, settings: Normaliser, name: Name, report: Callable[[str], None]
 ) -> Proposal:
-    schedule = tune(parameters, _mixture(mixture.arrays, parameters), settings.annealing, name, report)
+    schedule = tune(integrand, _mixture(mixture.arrays, integrand), settings.annealing, name, report)
     return Proposal("annealed", mixture.arrays | {key: np.asarray(value) for key, value in vars(schedule).items()})
 
 
-def mixture_of(proposal: Proposal, parameters: KefParameters) -> DefensiveMixture:
+def mixture_of(proposal: Proposal, integrand: Integrand) -> DefensiveMixture:
     """g of a fitted proposal, which is not q0."""
-    return _mixture(proposal.arrays, parameters)
+    return _mixture(proposal.arrays, integrand)
 
 
-def _mixture(arrays: Mapping[str, Array], parameters: KefParameters) -> DefensiveMixture:
+def _mixture(arrays: Mapping[str, Array], integrand: Integrand) -> DefensiveMixture:
     h = CutNormals(arrays["weights"], arrays["centres"], arrays["shape"], arrays["factors"])
-    return DefensiveMixture(parameters.q0, h, float(arrays["q0_share"]))
-
-
-def parameters_digest(parameters: KefParameters) -> str:
-    """Digest of everything that determines log p~; a chunk belongs to the model whose digest it carries."""
-    structure = config_digest(canonical(parameters.structure()))
-    arrays = parameters.arrays()
-    return config_digest(structure + array_digest(*(arrays[name] for name in sorted(arrays))))
+    q0 = integrand.q0 if integrand.q0 is not None else StudentT(arrays["wide_centre"], arrays["wide_factor"])
+    return DefensiveMixture(q0, h, float(arrays["q0_share"]))
 
 
 def kept_proposal(
-    file: Path, kind: str, parameters: KefParameters, rows: Array | None, settings: Normaliser, name: Name,
+    file: Path, kind: str, integrand: Integrand, rows: Array | None, settings: Normaliser, name: Name,
     report: Callable[[str], None] = lambda line: None, mixture: Proposal | None = None,
 ) -> Proposal:  # fmt: skip
     """The proposal in a file if it is the one asked for; else it is fitted and written there."""
@@ -110,26 +107,26 @@ def kept_proposal(
         "annealed": [settings.defensive_mixture, settings.annealing],
     }
     wanted = {
-        "kind": kind, "name": list(name), "parameters": parameters_digest(parameters),
+        "kind": kind, "name": list(name), "parameters": integrand.digest,
         "settings": [plain(section) for section in reads.get(kind, [])], "code": sources_digest(BEHIND_PARTS),
     } | ({} if rows is None else {"rows": array_digest(rows)})  # fmt: skip
     if file.exists() and wanted.items() <= _contents(file).record.items():
-        return read_proposal(file, parameters)
-    proposal = fit_proposal(kind, parameters, rows, settings, name, report, mixture)
+        return read_proposal(file, integrand)
+    proposal = fit_proposal(kind, integrand, rows, settings, name, report, mixture)
     write_proposal(file, proposal, wanted)
     return proposal
 
 
-def weights_of(proposal: Proposal, parameters: KefParameters, name: Name) -> Weights:
+def weights_of(proposal: Proposal, integrand: Integrand, name: Name) -> Weights:
     """The weights of a model under a fitted proposal."""
     if proposal.kind == "q0":
-        return Q0Weights(parameters, *name)
+        return integrand.q0_weights(*name)
     a = proposal.arrays
-    mixture = _mixture(a, parameters)
+    mixture = _mixture(a, integrand)
     if proposal.kind == "mixture":
-        return MixtureWeights(parameters, mixture, *name)
+        return MixtureWeights(integrand, mixture, *name)
     schedule = Schedule(a["b"], a["step"], a["metric"], int(a["steps"]), int(a["leapfrog"]))
-    return AnnealedWeights(parameters, mixture, schedule, *name)
+    return AnnealedWeights(integrand, mixture, schedule, *name)
 
 
 def write_proposal(path: Path, proposal: Proposal, record: Mapping[str, Any] = MappingProxyType({})) -> None:
@@ -141,11 +138,11 @@ def write_proposal(path: Path, proposal: Proposal, record: Mapping[str, Any] = M
     )
 
 
-def read_proposal(path: Path, parameters: KefParameters) -> Proposal:
+def read_proposal(path: Path, integrand: Integrand) -> Proposal:
     """The proposal in a file, if a model of this dimension can be sampled by it."""
     contents = _contents(path)
     proposal = Proposal(one_line(contents.record.get("kind")), contents.below("arrays"))
-    if (fault := fault_of(proposal.kind, proposal.arrays, parameters.z.shape[1])) is not None:
+    if (fault := fault_of(proposal.kind, proposal.arrays, integrand.dimension, wide=integrand.q0 is None)) is not None:
         raise DkefError(f"{path} is not {WHAT} ({fault}); {REMEDY}")
     return proposal
 

@@ -13,8 +13,8 @@ from dkef.core.errors import DkefError
 from dkef.core.files import read_json, write_json
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.chunks import ChunkRun, clock
-from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.estimate import estimate
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.weights import Q0Weights, Weights
 from tests.normaliser.examples import random_kef
 

@@ -11,13 +11,14 @@ from dkef.core.arrays import Array
 from dkef.core.errors import ConfigError
 from dkef.core.streams import rng_for
 from dkef.models.flows.density import FlowModel, draw_flow
-from dkef.models.flows.fit import Minibatches, flow_shape
+from dkef.models.flows.fit import flow_shape
 from dkef.models.flows.spec import Flow
 from dkef.models.flows.steps import compile_flow
 from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import Fit, FitContext
 from dkef.training import loop
 from dkef.training.layout import Layout
+from dkef.training.minibatches import Minibatches
 
 MADE = Flow(layers=1, width=16, batch_rows=50, validation_interval=5, max_iterations=20)
 MADE_MOG = dataclasses.replace(MADE, layers=0, components=3)
@@ -107,12 +108,12 @@ def test_the_reported_training_loss_is_the_mean_over_the_steps_since_the_last_va
 
 def test_minibatches_show_every_row_once_a_pass_and_depend_on_their_number_alone():
     rows = np.arange(70, dtype=np.float32)[:, None]
-    batches = Minibatches(rows, 20, FitContext())
+    batches = Minibatches(rows, 20, FitContext().rng)
     stream = batches.between(0, 21).ravel()  # 420 rows: six passes
     for number in range(6):
         assert sorted(stream[70 * number : 70 * (number + 1)]) == list(range(70))
     assert not np.array_equal(stream[:70], stream[70:140])
-    again = Minibatches(rows, 20, FitContext())
+    again = Minibatches(rows, 20, FitContext().rng)
     assert np.array_equal(again.between(13, 17).ravel(), stream[260:340])
 
 

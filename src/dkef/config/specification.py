@@ -20,6 +20,6 @@ def log_z_obstacle(specification: object, settings: Normaliser) -> str:
     if is_normalised(specification) or settings.proposal != "q0" or getattr(specification, "has_q0", False):
         return ""
     return (
-        "is not normalised and has no q0 to draw from, but normaliser.proposal is q0; allowed are mixture, annealed and "
-        "cheapest: choose normaliser=target"
+        "is not normalised and has no q0 to draw from, but normaliser.proposal is q0; allowed are mixture, annealed "
+        "and cheapest: choose normaliser=target"
     )

@@ -42,13 +42,16 @@ def feature_jet(x: Tensor, layers: Sequence[Layer]) -> Jet:
 def features_and_pullback(x: Tensor, layers: Sequence[Layer]) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
     """phi(x) [n, w], and the map that takes v [n, w] to the gradient of v.phi in x [n, d].
 
-    Softplus and linear layers only. Reverse differentiation costs two passes, where jets cost 2 d + 1.
+    Layers without relu only. Reverse differentiation costs two passes, where jets cost 2 d + 1.
     """
     ops, phi, slopes = backend_of(x), x, []
     for layer in layers:
         phi, slope = affine(layer, phi, x), 1.0
         if layer.activation == "softplus":
             phi, slope = ops.softplus_with_slope(phi)
+        elif layer.activation == "tanh":
+            phi = ops.tanh(phi)
+            slope = 1.0 - phi * phi
         slopes.append(slope)
 
     def pullback(v: Tensor) -> Tensor:

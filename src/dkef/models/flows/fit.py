@@ -14,6 +14,7 @@ from dkef.training.adam import Adam
 from dkef.training.checkpoint import checkpoint_identity
 from dkef.training.layout import Layout
 from dkef.training.loop import Limits, run_training
+from dkef.training.minibatches import Minibatches
 from dkef.training.progress import Progress
 
 BLOCK_STEPS = 64  # steps in one call of the compiled loop: enough to hide the call, few enough to watch the clock
@@ -55,38 +56,13 @@ def flow_shape(spec: Flow, dimension: int) -> FlowShape:
     )
 
 
-class Minibatches:
-    """An endless sequence of rows, reshuffled at every pass, cut into minibatches that may span two passes.
-
-    The shuffle of a pass is a stream of its own, so that minibatch i is a function of i alone.
-    """
-
-    def __init__(self, train: Array, rows: int, context: FitContext) -> None:
-        self.train, self.rows, self.context = train, rows, context
-        self._shuffled: tuple[int, Array] = (-1, np.empty(0, dtype=np.int64))
-
-    def shuffle(self, number: int) -> Array:
-        """Order of the rows in one pass; [n]."""
-        if self._shuffled[0] != number:
-            self._shuffled = number, self.context.rng(f"minibatches of pass {number}").permutation(len(self.train))
-        return self._shuffled[1]
-
-    def between(self, start: int, stop: int) -> Array:
-        """Minibatches number start..stop-1; [stop - start, rows, D]."""
-        n, first, last = len(self.train), start * self.rows, stop * self.rows
-        passes = range(first // n, (last - 1) // n + 1)
-        indices = np.concatenate([self.shuffle(k)[max(first - k * n, 0) : last - k * n] for k in passes])
-        batches: Array = self.train[indices].reshape(stop - start, self.rows, -1)
-        return batches
-
-
 class MaximumLikelihood:
     """Steps and validations of one run; what `dkef.training.loop` calls a learner. The loss is -log-likelihood."""
 
     def __init__(self, spec: Flow, train: Array, valid: Array, context: FitContext) -> None:
         self.spec, self.train, self.valid, self.context = spec, train, valid, context
         self.statistics_rows = train[: spec.statistics_rows]
-        self.batches = Minibatches(train, min(spec.batch_rows, len(train)), context)
+        self.batches = Minibatches(train, min(spec.batch_rows, len(train)), context.rng)
         self.unit = math.ceil(len(train) / self.batches.rows) if spec.patience_unit == "epochs" else 1
         # Of one shape for all calls: XLA compiles for every shape.
         steps = min(spec.interval * self.unit, BLOCK_STEPS)

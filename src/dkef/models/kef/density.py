@@ -12,9 +12,10 @@ from dkef.core.backend import Tensor
 from dkef.core.errors import DkefError
 from dkef.models.kef.base_measure import base_jet
 from dkef.models.kef.kernels import Expansion, KernelJet, expansion, kernel_jet
-from dkef.models.kef.langevin import langevin_chains
+from dkef.models.kef.langevin import ScoreField
 from dkef.models.kef.parameters import BaseMeasure, KefParameters
 from dkef.models.kef.spec import KernelExponentialFamily
+from dkef.models.langevin import langevin_chains
 from dkef.models.layers import feature_jet, features
 from dkef.models.protocol import DensityModel, Evaluation
 
@@ -129,7 +130,7 @@ class KefModel(DensityModel, of=KernelExponentialFamily):
         rejection from q0 accepts next to nothing beyond two dimensions.
         """
         start = self.parameters.z[rng.integers(len(self.parameters.z), size=n)]
-        return langevin_chains(self.parameters, start, SAMPLING_STEPS, rng)
+        return langevin_chains(ScoreField(self.parameters), start, SAMPLING_STEPS, rng)
 
     def arrays(self) -> dict[str, Array]:
         return self.parameters.arrays()

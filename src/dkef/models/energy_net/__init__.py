@@ -1,0 +1,1 @@
+"""An energy network trained by score matching: specification, density, objectives and fit."""

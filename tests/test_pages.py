@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from jinja2 import UndefinedError
 
+from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.core.tables import write_table
 from dkef.models.gaussian.density import GaussianModel
@@ -22,6 +23,7 @@ from dkef.report.claims.catalogue import STATEMENTS, judge_all
 from dkef.report.claims.verdict import HELD
 from dkef.report.pages.catalogue import PAGES
 from dkef.report.pages.html import ENVIRONMENT, html_of
+from dkef.report.pages.whole import whole_report
 from dkef.report.reference_values import beside_ours
 from dkef.results.experiment import DatasetEntry, ExperimentInfo
 from dkef.results.lookup import Results
@@ -62,7 +64,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Every page of a made-up benchmark experiment."""
     folder = tmp_path_factory.mktemp("pages") / "redwine" / "gaussian" / "seed0"
     inputs = made_up.benchmark_inputs(("redwine", "hepmass_part"), 3)
-    inputs.tables["summary"].to_csv(folder.parents[2] / "summary.csv", index=False)
+    for name in ("summary", "metrics"):
+        inputs.tables[name].to_csv(folder.parents[2] / f"{name}.csv", index=False)
     judged = judge_all(made_up.benchmark_inputs(("parkinsons",), 15))  # three seeds point to nothing
     write_table(folder.parents[2] / "claims.csv", CLAIMS.columns, judged)
     known = {"known_values": read_frame(KNOWN_VALUES, ROOT / "data" / "reference_values.csv")}
@@ -76,7 +79,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     digests = {"config_digest": "0123456789abcdef", "data_digest": "fedcba"}
     write_model(folder / "model.h5", fitted, {"config": config, **digests})
     (folder / "train.benchmark.jsonl").write_text('{"s": 12.5, "max_rss": 300.0}\n')
-    files = {name: [folder.parents[2] / f"{name}.csv"] for name in ("summary", "claims", "reference_values")} | {
+    files = {
+        name: [folder.parents[2] / f"{name}.csv"] for name in ("summary", "metrics", "claims", "reference_values")
+    } | {
         "deviations": [ROOT / "workflow" / "report" / "deviations.csv"],
         "fidelity": sorted((ROOT / "config" / "fidelity").glob("*.yaml")),
         "models": [folder / "model.h5"],
@@ -92,22 +97,60 @@ def test_a_page_is_whole_and_loads_nothing(name: str, pages: dict[str, str]) -> 
     check(pages[name])
 
 
-def test_the_claims_page_shows_every_statement_with_verdict_and_tendency(pages: dict[str, str]) -> None:
+def test_the_claims_page_shows_every_statement_and_folds_those_without_a_run(pages: dict[str, str]) -> None:
     text = pages["claims"]
-    assert text.count("<tr>") == len(STATEMENTS) + 1
-    assert "not decidable" in text
-    assert "points to: " in text  # the made-up experiment is a reduced one
+    first, folded = text.split("<details>")
+    assert first.count("<tr>") + folded.count("<tr>") == len(STATEMENTS) + 2
+    assert "not decidable" in first
+    assert "points to: " in first  # the made-up experiment is a reduced one
+    assert "most runs on Parkinson" in first  # the judged experiment has this set
+    assert "On Ring, Square, and Cosine" in folded
+
+
+def test_an_experiment_on_sets_of_ones_own_folds_all_statements_away() -> None:
+    own = ExperimentInfo("own", "Own", (DatasetEntry("wages", "Wages", ("maf",), (0,)),))
+    rows = pd.DataFrame(judge_all(Results(own)), columns=list(CLAIMS.columns))
+    text = html_of("claims", Results(own, {"claims": rows}))
+    assert "No run of this experiment speaks to any of them." in text
+    assert text.partition("<details>")[0].count("<tr>") == 0
 
 
 def test_the_results_page_counts_runs_and_names_subsets(pages: dict[str, str]) -> None:
     assert "subset of HepMass" in pages["summary"]
-    assert re.search(r"\[-?[\d.]+, -?[\d.]+\] 3/3", pages["summary"])
+    assert re.search(r"\[-?[\d.]+, -?[\d.]+\]</span>\s*<br><span class=\"faint\">3 of 3 runs", pages["summary"])
 
 
-def test_the_page_of_reference_values_keeps_rows_without_ours_and_puts_them_last(pages: dict[str, str]) -> None:
-    rows = re.findall(r"<tr>(.*?)</tr>", pages["reference_values"], re.S)[1:]
-    has_ours = ["parkinsons" not in row and "ring" not in row for row in rows]
-    assert has_ours.index(True) < has_ours.index(False)
+def test_the_results_page_has_reasons_and_of_one_run_its_standard_error(pages: dict[str, str]) -> None:
+    assert "the model is its own reference (3)" in pages["summary"]
+    one = made_up.benchmark_inputs(("redwine",), 1)
+    value = one.run(("redwine", "maf", 0), "score_loss").value
+    assert f"{value:.4g} ± 0.1" in html_of("summary", one)
+
+
+def test_the_page_of_reference_values_folds_rows_without_ours(pages: dict[str, str]) -> None:
+    first, folded = pages["reference_values"].split("<details>")
+    assert "redwine" in first
+    assert "ring" in folded
+    assert ">ring<" not in first
+
+
+def test_the_report_opens_with_the_title_the_results_and_the_figures(pages: dict[str, str]) -> None:
+    info = ExperimentInfo("mine", "Wages and <hours>", ())
+    text = whole_report(info, {"real_data": b"png"}, pages, "Nothing is absent.")
+    places = [
+        text.index(part)
+        for part in (
+            "<h1>Wages and &lt;hours&gt;</h1>", '<section id="results">', "3 of 3 runs", "data:image/png;base64,cG5n",
+            "<summary class=\"part\">The paper", "<summary class=\"part\">Runs, versions", "Nothing is absent.",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+    assert "<main>" not in text.partition("<main>")[2]  # of pages only what stands inside
+
+
+def test_the_report_refuses_a_page_that_is_none() -> None:
+    with pytest.raises(DkefError, match="page summary is not one that the page stage wrote"):
+        whole_report(ExperimentInfo("mine", "", ()), {}, {"summary": "<html></html>"})
 
 
 def test_the_deviations_page_shows_both_values_of_a_fidelity_key(pages: dict[str, str]) -> None:

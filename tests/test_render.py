@@ -20,7 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from dkef.core.errors import DkefError
+from dkef.core.streams import rng_for
 from dkef.data.splits import write_splits
+from dkef.data.whitening import Whitening
 from dkef.metrics.grid import write_grid
 from dkef.report.figures import benchmarks
 from dkef.report.figures.catalogue import FIGURES
@@ -259,6 +261,24 @@ def test_figure_3_states_score_losses_without_copies_where_there_are_copies() ->
     shown = " ".join(texts(benchmarks.draw(replace(inputs, tables=tables))))
     assert "without test rows that are copies" in shown
     assert "DKEF -12.3" in shown
+
+
+def test_marginals_show_the_columns_of_the_table_by_name() -> None:
+    rng = rng_for("marginals")
+    raw = rng.normal(size=(400, 3)) @ np.diag([1.0, 10.0, 100.0]) + [5.0, 0.0, -3.0]
+    raw[:, 2] += 90 * raw[:, 0]  # whitened coordinates mix the columns
+    splits = made_up.splits_of(raw)
+    whitening = Whitening.fit(raw, raw.mean(axis=0))
+    splits = replace(splits, train=whitening.apply(splits.train), whitening=whitening, whitened=True,
+                     columns=("age", "hours worked in the last week", "wage"))  # fmt: skip
+    one = made_up.entry("wages", ("gaussian",), 1, False)
+    figure = draw("marginals", Results(ExperimentInfo("mine", "", (one,)), {"splits": {("wages", 0): splits}}))
+    assert {"age", "wage"} <= set(texts(figure))
+    assert any(text.startswith("hours worked") and text.endswith("\u2026") for text in texts(figure))
+    shown = figure.axes[1].collections[0].get_offsets()  # the second column against the first
+    expected = raw[:320, :2]
+    expected = (expected - expected.mean(axis=0)) / expected.std(axis=0)
+    np.testing.assert_allclose(np.asarray(shown), expected, atol=1e-9)
 
 
 def test_the_best_numbers_of_a_column_are_bold(drawn: dict[str, Figure]) -> None:

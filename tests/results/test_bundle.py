@@ -136,6 +136,8 @@ def test_figures_tables_and_report_come_from_a_bundle_alone(tmp_path, monkeypatc
     text = (tmp_path / "tables" / "report.html").read_text()
     assert "runs are finished" in text
     assert "data:image/png;base64" in text
+    assert "Runs, versions, configuration" in text
+    assert "Cards of the datasets and whole configurations of the models are not here" in text
     rows = pd.read_csv(tmp_path / "tables" / "metrics.csv")
     assert len(rows) == len(bundle(seeds).metrics)
     assert list(rows.columns) == list(METRICS.columns)

@@ -5,11 +5,7 @@ rule page:
     input:
         unpack(page_inputs),
     output:
-        report(
-            result("pages/{page}.html"),
-            caption="../report/caption.rst",
-            category="Tables",
-        ),
+        result("pages/{page}.html"),
     log:
         result("pages/{page}.log"),
     benchmark:
@@ -25,7 +21,6 @@ rule page:
         code=code_of("dkef.stages.page", page_modules),
         templates=later(templates_digest),
         tables=page_options,
-        caption=page_caption,
     message:
         "page {wildcards.page} of the report"
     shell:

@@ -6,11 +6,7 @@ rule render:
         unpack(figure_inputs),
     output:
         pdf=figure("{figure}.pdf"),
-        png=report(
-            figure("{figure}.png"),
-            caption="../report/caption.rst",
-            category="Figures",
-        ),
+        png=figure("{figure}.png"),
     log:
         figure("{figure}.log"),
     benchmark:
@@ -25,7 +21,6 @@ rule render:
         config=later(plan.experiment_slice),
         code=code_of("dkef.stages.render", figure_modules),
         tables=figure_options,
-        caption=figure_caption,
     message:
         "render {wildcards.figure}"
     shell:

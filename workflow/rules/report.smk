@@ -1,12 +1,10 @@
-# One self-contained report of pages and figures by Snakemake's own reporter.
-
-
-report: "../report/workflow.rst"
+# One self-contained page of figures and tables.
 
 
 rule report:
     input:
-        report_inputs(),
+        figures=[figure(f"{name}.png") for name in plan.experiment.figures],
+        pages=[result(f"pages/{page}.html") for page in PAGES] if plan.cells else [],
     output:
         result("report.html"),
     log:
@@ -20,8 +18,11 @@ rule report:
         mem_mb=growing(1000),
         runtime="10m",
     params:
-        config=plan.command_line(),
+        config=later(plan.experiment_slice),
+        code=code_of("dkef.stages.report"),
+        templates=later(templates_digest),
     message:
         "report: {output}"
     shell:
-        "snakemake --report {output} --nolock {input} --config {params.config:q} > {log} 2>&1"
+        "python -m dkef report --config {params.config:q} --figures {input.figures}"
+        " --pages {input.pages} --out {output} > {log} 2>&1"

@@ -70,10 +70,6 @@ def figure_options(wildcards, input):
     return table_options(find_figure(wildcards.figure).tables, input)
 
 
-def figure_caption(wildcards):
-    return find_figure(wildcards.figure).title
-
-
 def figure_modules(wildcards):
     return [find_figure(wildcards.figure).module]
 
@@ -88,14 +84,3 @@ def page_options(wildcards, input):
 
 def page_modules(wildcards):
     return [PAGES[wildcards.page].module]
-
-
-def page_caption(wildcards):
-    return PAGES[wildcards.page].caption
-
-
-def report_inputs():
-    """The experiment's figures and, where it has cells, its pages."""
-    figures = [figure(f"{name}.png") for name in plan.experiment.figures]
-    pages = [result(f"pages/{page}.html") for page in PAGES] if plan.cells else []
-    return [*figures, *pages]

@@ -10,6 +10,7 @@ import pandas as pd
 from dkef.config.plan import Plan
 from dkef.core.errors import ConfigError
 from dkef.report.claims.catalogue import judge_all
+from dkef.report.claims.verdict import FAILED, HELD, NO_TEST, OPEN
 from dkef.results.bundle import CELLS_TABLE, read_bundle
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results, Run
@@ -51,7 +52,7 @@ def bundle_table(about: BundleTable, results: Results, where: str) -> pd.DataFra
 
 def claims(results: Results, about: BundleTable) -> pd.DataFrame:
     """Every statement with its verdict, level and numbers, the decided ones first."""
-    rows = sorted(judge_all(results), key=lambda row: VERDICTS.index(row["verdict"]))
+    rows = sorted(judge_all(results), key=lambda row: (HELD, FAILED, OPEN).index(row["verdict"]))
     return pd.DataFrame([
         {
             "the paper": f"“{row['statement']}” {row['place']}",
@@ -59,13 +60,10 @@ def claims(results: Results, about: BundleTable) -> pd.DataFrame:
             "level": row["level"],
             "test": row["test"],
             # Where nothing was run the reason names the same parts as the numbers.
-            "numbers": ". ".join(filter(None, [row["reason"], row["numbers"] if row["test"] != "none" else ""])),
+            "numbers": ". ".join(filter(None, [row["reason"], row["numbers"] if row["test"] != NO_TEST else ""])),
         }
         for row in rows
     ])  # fmt: skip
-
-
-VERDICTS = ("held", "did not hold", "not decidable")
 
 
 def median_text(results: Results, dataset: str, model: str, metric: str) -> str:

@@ -1,6 +1,5 @@
 """All that a reader sees of an experiment, from results in memory: figures, tables, claims and one report page."""
 
-import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,10 @@ from dkef.core.files import write_text
 from dkef.core.tables import write_table
 from dkef.metrics.summary import paired_rows
 from dkef.report.claims.catalogue import judge_all
-from dkef.report.figures.catalogue import find
 from dkef.report.figures.drawing import draw, save
 from dkef.report.pages.catalogue import PAGES
-from dkef.report.pages.html import ENVIRONMENT, html_of
+from dkef.report.pages.html import html_of
+from dkef.report.pages.whole import whole_report
 from dkef.report.reference_values import beside_ours
 from dkef.results.lookup import Results
 from dkef.results.read import read_files
@@ -30,7 +29,11 @@ from dkef.results.tables import (
     Table,
 )
 
-BUNDLED_PAGES = ("summary", "claims", "reference_values", "deviations")  # the others read splits and model files
+WITHOUT = ("cards",)
+ABSENT = (
+    "Cards of the datasets and whole configurations of the models are not here: they are read from splits and model "
+    "files, which a bundle does not hold."
+)
 
 
 def write_all(results: Results, figures: Sequence[str], tables: Path, drawings: Path) -> Iterator[Path]:
@@ -56,7 +59,9 @@ def write_all(results: Results, figures: Sequence[str], tables: Path, drawings: 
         for ending in ("pdf", "png"):
             save(figure, drawings / f"{name}.{ending}")
         yield drawings / f"{name}.png"
-    write_text(tables / "report.html", report(results, figures, drawings))
+    pictures = {name: (drawings / f"{name}.png").read_bytes() for name in figures}
+    pages = {name: html_of(name, results) for name in PAGES if name not in WITHOUT}
+    write_text(tables / "report.html", whole_report(results.info, pictures, pages, ABSENT))
     yield tables / "report.html"
 
 
@@ -64,14 +69,3 @@ def with_files(results: Results, *tables: Table) -> Results:
     """The results with tables that lie in the project itself."""
     found = {table.name: read_files(table, sorted(Path().glob(table.path))) for table in tables}
     return replace(results, tables={**results.tables, **found})
-
-
-def report(results: Results, figures: Sequence[str], drawings: Path) -> str:
-    """One self-contained page: figures with their captions, then the pages of tables."""
-    shown = [
-        {"title": find(name).title, "data": base64.b64encode((drawings / f"{name}.png").read_bytes()).decode()}
-        for name in figures
-    ]
-    pages = [{"title": PAGES[name].title, "html": html_of(name, results)} for name in BUNDLED_PAGES]
-    template = ENVIRONMENT.get_template("report.html")
-    return template.render(title=results.info.title, info=results.info, figures=shown, pages=pages) + "\n"

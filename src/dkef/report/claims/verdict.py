@@ -7,6 +7,7 @@ from dkef.report.claims.evidence import LEVEL, Evidence, Known, Runs, Scenario, 
 from dkef.results.lookup import Results
 
 HELD, FAILED, OPEN = "held", "did not hold", "not decidable"
+NO_TEST, NO_CHANCE = "none", "no chance is involved"  # what stands for a test where no run speaks, or none is needed
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,9 @@ def judge(evidence: Evidence, subsets: bool) -> Verdict:
     p_for, p_against = (float(p[0]) for p in evidence.p_values(Scenario(subsets=subsets)))
     numbers = str(evidence)
     if p_for != p_for:
-        return Verdict(OPEN, numbers, lacking(evidence) or "no run to judge", test="none", power="0")
+        return Verdict(OPEN, numbers, lacking(evidence) or "no run to judge", test=NO_TEST, power="0")
     if is_certain(evidence):
-        return Verdict(
-            HELD if p_for <= LEVEL else FAILED, numbers, test="no chance is involved", level="none", power="1"
-        )
+        return Verdict(HELD if p_for <= LEVEL else FAILED, numbers, test=NO_CHANCE, level="none", power="1")
     chance = power(evidence, subsets)
     found = Verdict(
         OPEN, numbers, test=f"{method(evidence, subsets)}; p = {p_for:.2g} for it, {p_against:.2g} against",

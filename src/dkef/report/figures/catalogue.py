@@ -77,7 +77,7 @@ FIGURES: dict[str, Figure] = {
         "Figure 6. As Figure 3, with the base measure of DKEF fixed to a normal of standard deviation 2.",
     ),
     "marginals": Figure(
-        "marginals:draw", (SPLITS,), "A look at the data: pairwise marginals of the training rows as models see them."
+        "marginals:draw", (SPLITS,), "A look at the data: pairwise marginals of the training rows, column by column."
     ),
     "ablation": Figure(
         "ablation:draw", (METRICS, SUMMARY), "One choice varied, everything else held: all metrics, set by set."

@@ -1,20 +1,22 @@
-"""A look at the data: pairwise marginals of the whitened training rows."""
+"""A look at the data: pairwise marginals of the training rows, column by column of the user's table."""
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkef.core.arrays import Array
+from dkef.data.splits import Splits
 from dkef.report.figures.look import FAINT, INK, WARNING
 from dkef.report.figures.panels import Footnotes, nothing
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results
 
-COORDINATES = 5  # the first ones, of largest variance before whitening
+COLUMNS = 5  # the first ones
 ROWS = 1500  # points drawn
-REACH = {False: 4.5, True: 8.0}  # shown: standard deviations of whitened rows; synthetic sets are not whitened
+REACH = {False: 4.5, True: 8.0}  # shown: standard deviations of a column; synthetic sets as they are
 BLOCK = 3.1  # inches a triangle of panels
 PER_ROW = 3
+LETTERS = 21  # of a name, in an inch
 
 
 def draw(results: Results) -> Figure:
@@ -24,7 +26,9 @@ def draw(results: Results) -> Figure:
     columns = min(count, PER_ROW)
     block = BLOCK + 0.55
     width = max(columns * block + 0.4, 4.5)
-    note = f"At most {COORDINATES} coordinates and {ROWS} training rows of the first seed."
+    note = (
+        f"At most {COLUMNS} columns and {ROWS} training rows of the first seed; columns in their standard deviations."
+    )
     foot = Footnotes.of(results, width, note)
     size = (width, -(-count // columns) * (block + 0.15) + foot.height + 0.2)
     figure = Figure(figsize=size)
@@ -32,18 +36,19 @@ def draw(results: Results) -> Figure:
         nothing(figure.add_subplot(), "no splits in this experiment")
     for i, entry in enumerate(entries):
         corner = 0.4 + (i % columns) * block, size[1] - (i // columns) * (block + 0.15)
-        _triangle(figure, corner, size, entry, results.splits[entry.name, entry.seeds[0]].train)
+        _triangle(figure, corner, size, entry, results.splits[entry.name, entry.seeds[0]])
     foot.draw(figure)
     return figure
 
 
 def _triangle(
-    figure: Figure, corner: tuple[float, float], size: tuple[float, float], entry: DatasetEntry, x: Array
+    figure: Figure, corner: tuple[float, float], size: tuple[float, float], entry: DatasetEntry, splits: Splits
 ) -> None:
-    """One dataset: coordinate j against coordinate i for j > i, and each coordinate's histogram."""
-    shown = min(COORDINATES, x.shape[1])
+    """One dataset: column j against column i for j > i, and each column's histogram."""
+    x = splits.train if entry.synthetic else _standardised(splits)
+    shown = min(COLUMNS, x.shape[1])
     side = BLOCK / max(shown, 2)
-    title = f"{entry.title}: {len(x)} rows, {x.shape[1]} coordinate{'s' if x.shape[1] > 1 else ''}"
+    title = f"{entry.title}: {len(x)} rows, {x.shape[1]} column{'s' if x.shape[1] > 1 else ''}"
     figure.text(corner[0] / size[0], 1 - (size[1] - corner[1] + 0.08) / size[1], title, fontsize=8, va="top")
     if entry.subset_of:
         y = 1 - (size[1] - corner[1] + 0.22) / size[1]
@@ -56,9 +61,22 @@ def _triangle(
             axes = figure.add_axes(place)
             _cell(axes, x, row, column, REACH[entry.synthetic])
             if column == 0:
-                axes.set_ylabel(f"$x_{{{row + 1}}}$", labelpad=1, fontsize=7)
+                axes.set_ylabel(_name(splits, row, side), labelpad=1, fontsize=6)
             if row == shown - 1:
-                axes.set_xlabel(f"$x_{{{column + 1}}}$", labelpad=1, fontsize=7)
+                axes.set_xlabel(_name(splits, column, side), labelpad=1, fontsize=6)
+
+
+def _standardised(splits: Splits) -> Array:
+    """Training rows [n, d] in raw columns, which whitening had mixed, each with mean 0 and deviation 1."""
+    x = splits.whitening.invert(splits.train)
+    standard: Array = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
+    return standard
+
+
+def _name(splits: Splits, column: int, side: float) -> str:
+    """A column's name, cut to the width of its panel in inches."""
+    name, letters = splits.columns[column], int(side * LETTERS)
+    return name if len(name) <= letters else f"{name[: letters - 1]}\u2026"
 
 
 def _cell(axes: Axes, x: Array, row: int, column: int, reach: float) -> None:

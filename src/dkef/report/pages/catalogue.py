@@ -12,6 +12,7 @@ from dkef.results.tables import (
     CLAIMS,
     DEVIATIONS,
     FIDELITY,
+    METRICS,
     MODELS,
     REFERENCE_VALUES,
     SPLITS,
@@ -36,7 +37,7 @@ class Page:
 
 PAGES: dict[str, Page] = {
     "summary": Page(
-        "Results", (SUMMARY,),
+        "Results", (SUMMARY, METRICS),
         "Medians over seeds with their intervals, dataset by dataset; values that rest on a doubtful log Z are marked.",
     ),
     "claims": Page(

@@ -4,9 +4,12 @@ import json
 from collections import Counter
 from typing import Any
 
+import pandas as pd
+
 from dkef.core.provenance import canonical
 from dkef.data.card import card
 from dkef.models.storage import read_training
+from dkef.results.bundle import CELLS_TABLE
 from dkef.results.lookup import Results
 from dkef.results.tables import DEVIATIONS, FIDELITY, MODELS, TRAINING_COSTS
 
@@ -28,19 +31,42 @@ def deviations(results: Results) -> dict[str, Any]:
 
 
 def provenance(results: Results) -> dict[str, Any]:
-    """All training runs, the sets of library versions with their counts, and each model's configurations."""
+    """All training runs, with what code on which machine, and the sets of library versions with their counts.
+
+    From the models themselves, with each model's configurations; from a bundle, which has no models, by its cells.
+    """
+    cells = results.frame(CELLS_TABLE)
+    return _of_models(results) if cells.empty else _of_bundle(cells)
+
+
+def _of_models(results: Results) -> dict[str, Any]:
     costs = results.by_cell(TRAINING_COSTS)
     runs = []
     versions: Counter[str] = Counter()
     specs: dict[tuple[str, str], list[str]] = {}  # datasets on which a model was run with a configuration
     for path in results.tables.get(MODELS.name, []):
         trained = read_training(path)
-        cell = trained.provenance.config
-        versions[", ".join(f"{name} {version}" for name, version in sorted(trained.provenance.libraries.items()))] += 1
+        made, cell = trained.provenance, trained.provenance.config
+        versions[", ".join(f"{name} {version}" for name, version in sorted(made.libraries.items()))] += 1
         specs.setdefault((cell.model, canonical(cell.spec)), []).append(cell.dataset)
-        runs.append({"trained": trained, "cell": cell, "cost": costs.get((cell.dataset, cell.model, cell.seed), {})})
+        cost = costs.get((cell.dataset, cell.model, cell.seed), {})
+        runs.append({
+            "dataset": cell.dataset, "model": cell.model, "seed": cell.seed, "status": trained.status,
+            "ended": trained.stopped, "seconds": cost.get("s"), "memory_MB": cost.get("max_rss"),
+            "code": made.code_version, "configuration": made.config_digest,
+        })  # fmt: skip
     configurations = [
         {"model": model, "datasets": list(dict.fromkeys(datasets)), "spec": json.loads(spec)}
         for (model, spec), datasets in specs.items()
     ]
     return {"runs": runs, "versions": versions, "configurations": configurations}
+
+
+def _of_bundle(cells: pd.DataFrame) -> dict[str, Any]:
+    named = {"stopped": "ended", "train_seconds": "seconds", "code_version": "code", "config_digest": "configuration"}
+    machines = [f"{row.libraries}; {row.processor}" for row in cells.itertuples()]
+    return {
+        "runs": cells.rename(columns=named).assign(memory_MB=None).to_dict("records"),
+        "versions": Counter(machines),
+        "configurations": [],
+    }

@@ -16,7 +16,7 @@ ROWS = 1500  # points drawn
 REACH = {False: 4.5, True: 8.0}  # shown: standard deviations of a column; synthetic sets as they are
 BLOCK = 3.1  # inches a triangle of panels
 PER_ROW = 3
-LETTERS = 21  # of a name, in an inch
+LETTERS = 17  # of a name, in an inch
 
 
 def draw(results: Results) -> Figure:

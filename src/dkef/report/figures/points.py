@@ -176,10 +176,14 @@ def _runs(axes: Axes, x: float, point: Point, shown: Window, color: str) -> None
 
 
 def _bias_lines(axes: Axes, x: float, runs: Mapping[int, Run], bounds: Mapping[int, Run], shown: Window) -> None:
-    """Lines from each estimate down to estimate minus bound: the true value lies between, if the bound holds."""
+    """Lines from each estimate down to estimate minus bound: the true value lies between, if the bound holds.
+
+    A bound that is too small to be seen is left out.
+    """
+    least = 0.01 * (shown.high - shown.low)
     positions = _positions(x, len(runs)) if len(runs) > 1 else np.array([x + RUNS[0] + 0.1])
     for where, (seed, run) in zip(positions, runs.items(), strict=False):
-        if seed not in bounds or bounds[seed].value <= 0 or not shown.holds(run.value):
+        if seed not in bounds or bounds[seed].value < least or not shown.holds(run.value):
             continue
         end = max(run.value - bounds[seed].value, shown.low)
         axes.vlines(where, end, run.value, color="black", linewidth=0.8, zorder=5)

@@ -14,6 +14,10 @@ from dkef.results.names import model_order
 from dkef.results.tables import CLAIMS, REFERENCE_VALUES
 
 SHOWN = [name for name, metric in METRICS.items() if metric.shown]
+HEADINGS = {
+    "log_likelihood": "log-likelihood", "log_likelihood_bias_bound": "bound on its bias", "fssd2": "FSSD²",
+    "fssd_p_value": "p-value of FSSD", "ksd2": "KSD²", "fisher_divergence": "Fisher divergence",
+}  # fmt: skip
 ARROWS = {True: " ↑", False: " ↓", None: ""}
 KINDS = {HELD: "held", FAILED: "failed", OPEN: "open"}  # verdicts, and their colours
 
@@ -30,10 +34,17 @@ def summary(results: Results) -> dict[str, Any]:
             for metric in metrics
             if (cell := _cell(results, entry, model, metric))
         }
-        headings = [f"{metric}{ARROWS[METRICS[metric].more_is_better]}" for metric in metrics]
+        headings = [f"{_heading(metric)}{ARROWS[METRICS[metric].more_is_better]}" for metric in metrics]
         tables.append({"entry": entry, "models": models, "metrics": metrics, "headings": headings, "cells": cells})
     planned = {cell["planned"] for table in tables for cell in table["cells"].values()}
     return {"tables": tables, "single": 1 in planned, "several": max(planned, default=0) > 1}
+
+
+def _heading(metric: str) -> str:
+    """A metric in words."""
+    basic = metric.removesuffix("_no_copies")
+    name = HEADINGS.get(basic, basic.replace("_", " "))
+    return name if basic == metric else f"{name}, no copies"
 
 
 def _cell(results: Results, entry: DatasetEntry, model: str, metric: str) -> dict[str, Any] | None:

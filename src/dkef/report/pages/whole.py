@@ -16,7 +16,10 @@ FIRST = "summary"  # the page that the report opens with
 
 def whole_report(info: ExperimentInfo, figures: Mapping[str, bytes], pages: Mapping[str, str], absent: str = "") -> str:
     """From figures as PNG and pages as `html_of` made them, by name; `absent` says what is not there and why."""
-    shown = [{"title": find(name).title, "data": base64.b64encode(png).decode()} for name, png in figures.items()]
+    shown = [
+        {"title": find(name).title, "data": base64.b64encode(png).decode(), "width": width_of(png)}
+        for name, png in figures.items()
+    ]
     rest = [
         {"name": name, "title": PAGES[name].title, "caption": PAGES[name].caption, "body": body_of(name, text)}
         for name, text in pages.items()
@@ -25,7 +28,21 @@ def whole_report(info: ExperimentInfo, figures: Mapping[str, bytes], pages: Mapp
     first = body_of(FIRST, pages[FIRST]) if FIRST in pages else "This experiment trains no model."
     template = ENVIRONMENT.get_template("report.html")
     title = info.title or f"Experiment {info.experiment}"
-    return template.render(title=title, info=info, results_body=first, figures=shown, pages=rest, absent=absent) + "\n"
+    values = {"results_body": first, "figures": shown, "pages": rest, "absent": absent, "size": size_of(info)}
+    return template.render(title=title, info=info, **values) + "\n"
+
+
+def size_of(info: ExperimentInfo) -> str:
+    """How many sets, models and runs an experiment has."""
+    models = {model for entry in info.datasets for model in entry.models}
+    runs = sum(entry.planned(model) for entry in info.datasets for model in entry.models)
+    counts = {"dataset": len(info.datasets), "model": len(models), "run": runs}
+    return ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n)
+
+
+def width_of(png: bytes) -> int:
+    """Width of a figure on the page in pixels: half its own, which are 200 to the inch."""
+    return max(1, int.from_bytes(png[16:20], "big") // 2)  # where the format keeps it
 
 
 def body_of(name: str, text: str) -> Markup:

@@ -12,11 +12,12 @@ from dkef.core.errors import ConfigError, one_line
 
 
 def config_folder() -> Path:
-    """`config/` of the working folder where there is one, otherwise of the checkout this package lives in."""
-    for root in (Path.cwd(), Path(__file__).resolve().parents[3]):
+    """`config/` of the working folder where there is one, otherwise of the checkout or the wheel of this package."""
+    package = Path(__file__).resolve().parents[1]
+    for root in (Path.cwd(), package.parents[1], package / "share"):  # setup.py fills `share` of a wheel
         if (root / "config" / "config.yaml").is_file():
             return root / "config"
-    raise ConfigError("no config/config.yaml in the working folder; run from the project's root")
+    raise ConfigError("no config/config.yaml in the working folder; run from the project's root, or install dkef again")
 
 
 def outside_folders() -> list[Path]:

@@ -1,4 +1,4 @@
-# make help lists the targets. Nothing but Python 3.11, make and git is assumed.
+# make help lists the targets. Nothing but Python 3.11 to 3.13, make and git is assumed.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= 2
 VENV := .venv
@@ -15,7 +15,7 @@ help:  ## show this list
 env: $(READY)  ## the virtual environment in .venv, from the hash-pinned lock file
 
 $(READY): requirements.lock pyproject.toml
-	@command -v $(PYTHON) > /dev/null || { echo "error: $(PYTHON) is not on the PATH; install Python 3.11 or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@command -v $(PYTHON) > /dev/null || { echo "error: $(PYTHON) is not on the PATH; install Python 3.11 to 3.13 or say make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install -qq --require-hashes --no-deps -r requirements.lock
 	$(VENV)/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 ROOT = Path(__file__).parents[1]
 LOCK = (ROOT / "requirements.lock").read_text()
@@ -27,6 +28,17 @@ def test_environment_yml_has_the_locked_version_of_every_declared_package():
     pip = next(entry["pip"] for entry in conda if isinstance(entry, dict))
     assert sorted(pip) == sorted(f"{requirement.name}=={PINS[requirement.name]}" for requirement in declared())
     assert "python=3.11" in conda
+
+
+def test_continuous_integration_tries_the_oldest_and_the_newest_python():
+    allowed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
+    supported = [f"3.{minor}" for minor in range(30) if f"3.{minor}" in SpecifierSet(allowed)]
+    job = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())["jobs"]["check"]
+    assert job["strategy"]["matrix"]["python"] == [supported[0], supported[-1]]
+    commands = [step["run"].split()[1] for step in job["steps"] if "run" in step]
+    assert commands == ["env", "test", "smoke"]
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(commands) <= set(targets)
 
 
 def test_every_locked_package_has_a_hash():

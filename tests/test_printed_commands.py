@@ -72,6 +72,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text.replace("/data/mine.csv", str(folder / "mine.csv")))
     (folder / "my_models.py").write_text(MY_MODEL)
+    for text in (text for _, text in blocks("python") if text.startswith("# my_energy.py")):
+        (folder / "my_energy.py").write_text(text)
     (folder / "mine.csv").write_text("a,b\n" + "".join(f"{i},{i * i % 97}\n" for i in range(200)))
     compose_cell.cache_clear()
     load_experiment.cache_clear()

@@ -50,8 +50,8 @@ def fit(
 ) -> FittedDensity:  # fmt: skip
     """Fit a density to the rows of x [n, d]: an array, a list of rows or a data frame.
 
-    model: a name of config/model ("dkef", "maf", "made", "real_nvp", "gaussian", "kcef", ...) or a specification of
-    one's own. settings: keys of its specification, such as max_iterations=500 or width=50.
+    model: a name of config/model ("dkef", "maf", "made", "real_nvp", "gaussian", "kcef", "energy_net", ...) or a
+    specification of one's own. settings: keys of its specification, such as max_iterations=500 or width=50.
 
     One row in ten is held out for early stopping. Rows are whitened for the model; what the density says is in the
     units of x. Kernel families and energy networks are not normalised: their log Z is found by quadrature for one and

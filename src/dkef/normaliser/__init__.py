@@ -1,4 +1,4 @@
-"""log Z of unnormalised models by importance sampling from q0, with its bias bounded (Section 3.2, Appendix D)."""
+"""log Z of unnormalised models by importance sampling, its bias bounded where possible (Section 3.2, Appendix D)."""
 
 from dkef.normaliser.bias_bound import BoundError, bias_bound, hoeffding_upper
 

@@ -22,7 +22,7 @@ from dkef.models.storage import write_model
 from dkef.report.claims.catalogue import STATEMENTS, judge_all
 from dkef.report.claims.verdict import HELD
 from dkef.report.pages.catalogue import PAGES
-from dkef.report.pages.html import ENVIRONMENT, html_of
+from dkef.report.pages.html import ENVIRONMENT, html_of, measured
 from dkef.report.pages.whole import whole_report
 from dkef.report.reference_values import beside_ours
 from dkef.results.experiment import DatasetEntry, ExperimentInfo
@@ -117,14 +117,26 @@ def test_an_experiment_on_sets_of_ones_own_folds_all_statements_away() -> None:
 
 def test_the_results_page_counts_runs_and_names_subsets(pages: dict[str, str]) -> None:
     assert "subset of HepMass" in pages["summary"]
-    assert re.search(r"\[-?[\d.]+, -?[\d.]+\]</span>\s*<br><span class=\"faint\">3 of 3 runs", pages["summary"])
+    assert re.search(r"\[-?[\d.]+, -?[\d.]+\]</span>", pages["summary"])
+    assert ">3 runs</span>" in pages["summary"]
 
 
 def test_the_results_page_has_reasons_and_of_one_run_its_standard_error(pages: dict[str, str]) -> None:
     assert "the model is its own reference (3)" in pages["summary"]
     one = made_up.benchmark_inputs(("redwine",), 1)
     value = one.run(("redwine", "maf", 0), "score_loss").value
-    assert f"{value:.4g} ± 0.1" in html_of("summary", one)
+    assert f"{value:.2f} ± 0.10" in html_of("summary", one)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (-12.798402, 0.4964, "-12.80 ± 0.50"), (0.0007914, 0.0054, "0.0008 ± 0.0054"), (-812.6, 25.0, "-813 ± 25"),
+        (0.5, None, "0.5"), (0.5, float("nan"), "0.5"), (0.25, 0.0, "0.25"), (1e-12, 3e-11, "1e-12 ± 3e-11"),
+    ],
+)  # fmt: skip
+def test_a_value_has_the_digits_that_its_error_leaves(value: float, error: float | None, text: str) -> None:
+    assert measured(value, error) == text
 
 
 def test_the_page_of_reference_values_folds_rows_without_ours(pages: dict[str, str]) -> None:
@@ -140,7 +152,7 @@ def test_the_report_opens_with_the_title_the_results_and_the_figures(pages: dict
     places = [
         text.index(part)
         for part in (
-            "<h1>Wages and &lt;hours&gt;</h1>", '<section id="results">', "3 of 3 runs", "data:image/png;base64,cG5n",
+            "<h1>Wages and &lt;hours&gt;</h1>", '<section id="results">', ">3 runs<", "data:image/png;base64,cG5n",
             "<summary class=\"part\">The paper", "<summary class=\"part\">Runs, versions", "Nothing is absent.",
         )
     ]  # fmt: skip

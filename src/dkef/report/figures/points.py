@@ -24,6 +24,7 @@ from dkef.results.lookup import Results, Run
 from dkef.results.names import label_of
 
 LEFT, RUNS = -0.2, (0.02, 0.36)  # where a model's median stands, and its runs: shares of its place on the axis
+SQUASH = 3  # a median that makes the axis so many times longer stands behind a break
 BREAK = 0.16  # height of the part behind a break, as a share of the part before it
 BIAS_BOUND = "log_likelihood_bias_bound"
 INVALID = "\u2715"
@@ -95,7 +96,7 @@ def _window(points: Mapping[str, Point], everything: Array, row: Row) -> Window:
         return Window(*row.limits)
     medians = np.array([point.value for point in points.values()])
     ends = np.array([end for point in points.values() for end in (point.low, point.high)])
-    return window(medians, np.concatenate([everything, ends]), (0.0,) if row.line == 0 else ())
+    return window(medians, np.concatenate([everything, ends]), (0.0,) if row.line == 0 else (), squash=SQUASH)
 
 
 def _axis(axes: Axes, shown: Window, medians: Sequence[float]) -> None:
@@ -256,7 +257,7 @@ def draw_legend(figure: Figure, above: float) -> None:
 
 
 def _legend_columns(width: float) -> int:
-    return min(len(_handles()), max(1, int(width / 1.65)))
+    return len(_handles()) if width > 9.9 else 3 if width > 5 else 2
 
 
 def _handles() -> list[Line2D]:

@@ -23,10 +23,12 @@ class Window:
         return self.low <= value <= self.high
 
 
-def window(centres: Array, values: Array, include: tuple[float, ...] = (), reach: float = 0.8) -> Window:
+def window(
+    centres: Array, values: Array, include: tuple[float, ...] = (), reach: float = 0.8, squash: float = SQUASH
+) -> Window:
     """The range that shows all ordinary medians, and the single runs as far as they do not squash them.
 
-    A median is off scale only if it alone makes the range more than `SQUASH` times wider; a run is off scale if it
+    A median is off scale only if it alone makes the range more than `squash` times wider; a run is off scale if it
     lies further than `reach` times the spread from the medians. The spread is that of the shown medians or, where
     they differ by less than runs do by chance, that of the runs: a difference within chance must look like one.
     """
@@ -37,7 +39,7 @@ def window(centres: Array, values: Array, include: tuple[float, ...] = (), reach
     if centres.size == 0:
         return Window(-1.0, 1.0)
     chance = CHANCE * float(np.median(np.abs(values - np.median(values)))) if values.size else 0.0
-    shown = np.concatenate([_ordinary(centres, chance), include])
+    shown = np.concatenate([_ordinary(centres, chance, squash), include])
     low, high = float(shown.min()), float(shown.max())
     spread = max(high - low, chance) or float(np.ptp(values)) or max(abs(high), 1e-3) * 0.1
     near = values[(values >= low - reach * spread) & (values <= high + reach * spread)]
@@ -46,12 +48,12 @@ def window(centres: Array, values: Array, include: tuple[float, ...] = (), reach
     return Window(low - pad, high + pad)
 
 
-def _ordinary(centres: Array, chance: float) -> Array:
-    """Values without those at either end that stretch the range of the others, or chance, more than SQUASH times."""
+def _ordinary(centres: Array, chance: float, squash: float) -> Array:
+    """Values without those at either end that stretch the range of the others, or chance, more than `squash` times."""
     kept = np.sort(centres)
     while len(kept) > 3:
         without_last, without_first = np.ptp(kept[:-1]), np.ptp(kept[1:])
-        if max(min(without_last, without_first), chance) * SQUASH >= np.ptp(kept):
+        if max(min(without_last, without_first), chance) * squash >= np.ptp(kept):
             break
         kept = kept[:-1] if without_last < without_first else kept[1:]
     return kept

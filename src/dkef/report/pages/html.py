@@ -16,10 +16,20 @@ def number(value: float | None, digits: int = 4) -> str:
     return "" if value is None or not math.isfinite(value) else f"{value:.{digits}g}"
 
 
+def measured(value: float, error: float | None) -> str:
+    """A value to the digits that its standard error leaves, with that error."""
+    if error is None or not math.isfinite(error) or error <= 0:
+        return number(value)
+    decimals = 1 - math.floor(math.log10(error))  # two digits of the error
+    if not 0 <= decimals <= 8:
+        return f"{number(value)} ± {number(error, 2)}"
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
 ENVIRONMENT = Environment(
     loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-ENVIRONMENT.filters |= {"number": number, "label": label_of, "json": json.dumps}
+ENVIRONMENT.filters |= {"number": number, "measured": measured, "label": label_of, "json": json.dumps}
 
 
 def html_of(name: str, results: Results) -> str:

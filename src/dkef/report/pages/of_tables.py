@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from dkef.core.errors import DkefError, one_line
@@ -35,9 +36,19 @@ def summary(results: Results) -> dict[str, Any]:
             if (cell := _cell(results, entry, model, metric))
         }
         headings = [f"{_heading(metric)}{ARROWS[METRICS[metric].more_is_better]}" for metric in metrics]
-        tables.append({"entry": entry, "models": models, "metrics": metrics, "headings": headings, "cells": cells})
-    planned = {cell["planned"] for table in tables for cell in table["cells"].values()}
-    return {"tables": tables, "single": 1 in planned, "several": max(planned, default=0) > 1}
+        runs = {model: _runs(entry, model, cells) for model in models}
+        tables.append(
+            {"entry": entry, "models": models, "metrics": metrics, "headings": headings, "cells": cells, "runs": runs}
+        )
+    valued = {cell["median"].valued for table in tables for cell in table["cells"].values()}
+    return {"tables": tables, "single": 1 in valued, "several": max(valued, default=0) > 1}
+
+
+def _runs(entry: DatasetEntry, model: str, cells: Mapping[tuple[str, str], dict[str, Any]]) -> str:
+    """How many runs a model has, and of how many where some are not finished."""
+    runs = max((cell["median"].runs for (name, _), cell in cells.items() if name == model), default=0)
+    planned = f" of {entry.planned(model)}" if runs < entry.planned(model) else ""
+    return f"{runs}{planned} run{'s' if planned or runs != 1 else ''}"
 
 
 def _heading(metric: str) -> str:
@@ -55,7 +66,6 @@ def _cell(results: Results, entry: DatasetEntry, model: str, metric: str) -> dic
     runs = list(results.runs(*key).values())
     return {
         "median": results.medians[key],
-        "planned": max(entry.planned(model), results.medians[key].runs),
         "stderr": runs[0].stderr if len(runs) == 1 else None,
         "reasons": results.reasons(*key),
     }

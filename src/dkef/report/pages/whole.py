@@ -33,10 +33,9 @@ def whole_report(info: ExperimentInfo, figures: Mapping[str, bytes], pages: Mapp
 
 
 def size_of(info: ExperimentInfo) -> str:
-    """How many sets, models and runs an experiment has."""
+    """How many sets and models an experiment has."""
     models = {model for entry in info.datasets for model in entry.models}
-    runs = sum(entry.planned(model) for entry in info.datasets for model in entry.models)
-    counts = {"dataset": len(info.datasets), "model": len(models), "run": runs}
+    counts = {"dataset": len(info.datasets), "model": len(models)}
     return ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n)
 
 

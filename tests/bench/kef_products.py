@@ -38,13 +38,14 @@ def step_flop(spec: KernelExponentialFamily, d: int, n: int) -> dict[str, float]
     }
 
 
-def graph_flop(graph: KefGraph, d: int, n: int) -> float:
-    """FLOP of the different products that the outputs of TensorFlow's graph of a step depend on."""
+def graph_flop(graph: KefGraph, d: int, n: int, *noise: tuple[int, ...]) -> float:
+    """FLOP of the different products that the outputs of TensorFlow's graph of a step depend on; `noise`: shapes."""
     import tensorflow as tf
 
     rows = tf.TensorSpec((n, d), graph.dtype)
     theta = tf.TensorSpec((sum(graph.layout.sizes),), graph.dtype)
-    traced = graph._step_gradient.get_concrete_function(theta, rows, rows)
+    drawn = [tf.TensorSpec(shape, graph.dtype) for shape in noise]
+    traced = graph._step_gradient.get_concrete_function(theta, rows, rows, *drawn)
     needed = ancestors([output.op for output in traced.outputs])
     numbers: dict[str, int] = {}  # equal for operations that compute the same, which TensorFlow merges
     kinds: dict[Any, int] = {}

@@ -2,7 +2,8 @@
 
 Every coordinate d carries (h, d_d h, d_d^2 h) through a computation. Affine maps act on all three alike; a function s
 gives (s(h), s'(h) d_d h, s''(h) (d_d h)^2 + s'(h) d_d^2 h). There are no mixed derivatives, hence no Hessian: d
-coordinates cost about 2 d + 1 evaluations, and s is evaluated once a point, not once a coordinate.
+coordinates cost about 2 d + 1 evaluations, and s is evaluated once a point, not once a coordinate. The same holds along
+any directions u, with the derivatives u'grad h and u'Hess(h) u: few of them cost little, however many coordinates.
 """
 
 from __future__ import annotations
@@ -31,13 +32,19 @@ class Jet:
     first: Tensor  # [n or 1, d, ...], or [d, n or 1, ...]
     second: Tensor  # the same; None is the 0 of an affine map
     axis: int = 1  # of the coordinates in the derivatives
+    identity: bool = False  # the function is x itself, along its coordinates: products with it are known
 
     __array_ufunc__ = None  # array * jet must come to Jet.__rmul__
 
     @staticmethod
     def seed(x: Tensor, axis: int = 1) -> Jet:
         """The identity function at x [n, d]."""
-        return Jet(x, backend_of(x).like(np.expand_dims(np.eye(x.shape[1]), 1 - axis), x), None, axis)
+        return Jet(x, backend_of(x).like(np.expand_dims(np.eye(x.shape[1]), 1 - axis), x), None, axis, True)
+
+    @staticmethod
+    def along(x: Tensor, directions: Tensor) -> Jet:
+        """The identity function at x [n, d] with derivatives along directions [n, s, d] in place of coordinates."""
+        return Jet(x, directions, None)
 
     @property
     def shape(self) -> Any:
@@ -107,8 +114,10 @@ class Jet:
 
 
 def input_product(x: Tensor, W: Tensor) -> Tensor:
-    """x W for a network's input x; where it is a jet, the derivatives are W itself and need no product."""
-    return Jet(x.value @ W, W[None] if x.axis else W[:, None], None, x.axis) if isinstance(x, Jet) else x @ W
+    """x W for a network's input x; where it is a jet along coordinates, the derivatives are W and need no product."""
+    if isinstance(x, Jet) and x.identity:
+        return Jet(x.value @ W, W[None] if x.axis else W[:, None], None, x.axis)
+    return x @ W
 
 
 def flat_matmul(a: Tensor, W: Tensor) -> Tensor:

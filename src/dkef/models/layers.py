@@ -33,9 +33,12 @@ def features(x: Tensor, layers: Sequence[Layer]) -> Tensor:
     return h
 
 
-def feature_jet(x: Tensor, layers: Sequence[Layer]) -> Jet:
-    """phi(x) with its derivatives in each coordinate, for x [n, d]; zeros of an affine phi are spelt out."""
-    jet: Jet = features(Jet.seed(x), layers)
+def feature_jet(x: Tensor, layers: Sequence[Layer], directions: Tensor | None = None) -> Jet:
+    """phi(x) with its derivatives in each coordinate, for x [n, d]; zeros of an affine phi are spelt out.
+
+    With directions [n, s, d] they are along these.
+    """
+    jet: Jet = features(Jet.seed(x) if directions is None else Jet.along(x, directions), layers)
     return Jet(jet.value, jet.first, 0.0 * jet.first if jet.second is None else jet.second)
 
 

@@ -28,10 +28,15 @@ def inducing_features(parameters: KefParameters) -> list[Tensor]:
     return [features(parameters.z, component.layers) for component in parameters.components]
 
 
-def kernel_jets(parameters: KefParameters, x: Tensor, psi: Sequence[Tensor]) -> list[KernelJet]:
-    """What the derivatives of each component's kernel between the rows of x [n, d] and z are made of."""
+def kernel_jets(
+    parameters: KefParameters, x: Tensor, psi: Sequence[Tensor], directions: Tensor | None = None
+) -> list[KernelJet]:
+    """What the derivatives of each component's kernel between the rows of x [n, d] and z are made of.
+
+    They are in each coordinate, or along directions [n, s, d].
+    """
     return [
-        kernel_jet(component, feature_jet(x, component.layers), own)
+        kernel_jet(component, feature_jet(x, component.layers, directions), own)
         for component, own in zip(parameters.components, psi, strict=True)
     ]
 

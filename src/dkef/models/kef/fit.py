@@ -16,6 +16,7 @@ from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.models.kef.density import KefModel
 from dkef.models.kef.graph import KefGraph
+from dkef.models.kef.objectives.choice import draw_noise
 from dkef.models.kef.parameters import Component, KefParameters
 from dkef.models.kef.phase2 import finish
 from dkef.models.kef.spec import KernelExponentialFamily
@@ -24,6 +25,7 @@ from dkef.models.kef.variables import assemble, frozen_names, initial_values, re
 from dkef.models.protocol import Fit, FitContext
 from dkef.training.adam import clipped
 from dkef.training.checkpoint import checkpoint_identity
+from dkef.training.clock import Clock
 from dkef.training.layout import Layout
 from dkef.training.loop import Limits, run_training
 from dkef.training.progress import Progress
@@ -52,6 +54,8 @@ def fit_kef(spec: KernelExponentialFamily, train: Array, valid: Array, context: 
             "skipped_steps": progress.skipped,
             "lambda_alpha": final.lambda_alpha,
             "lambda_c": final.lambda_c,
+            "cpu_seconds_per_step": round(training.step_clock.mean, 6),
+            "cpu_seconds_per_validation": round(training.validation_clock.mean, 6),
             "phase1_seconds": round(progress.seconds, 3),
             "total_seconds": round(time.monotonic() - start, 3),
         },
@@ -88,6 +92,7 @@ class ScoreMatching:
         self.graph = KefGraph(spec, self.layout)
         self.decay = spec.weight_decay * self.layout.mask("weight", "bias", "skip")
         self.batch = min(spec.batch_rows, len(train) // 2)
+        self.step_clock, self.validation_clock = Clock(), Clock()
         # Both are asked for at every iteration and seldom change.
         self.epoch_order = functools.lru_cache(maxsize=1)(self.draw_epoch_order)
         self.validation_rows = functools.lru_cache(maxsize=1)(self.draw_validation_rows)
@@ -107,7 +112,13 @@ class ScoreMatching:
 
     def advance(self, progress: Progress, stop: int) -> Progress:
         """One gradient step on fresh Dt and Dv."""
-        step = self.graph.step_gradient(progress.theta, *self.minibatches(progress.iteration))
+        i = progress.iteration
+        fit_rows, loss_rows = self.minibatches(i)
+        noise = [
+            self.objective_noise(rows, f"{name}, iteration {i}") for name, rows in (("Dt", fit_rows), ("Dv", loss_rows))
+        ]
+        with self.step_clock:
+            step = self.graph.step_gradient(progress.theta, fit_rows, loss_rows, *noise)
         gradient = None if step is None else step.gradient + self.decay * progress.theta
         norm = math.nan if gradient is None else float(np.linalg.norm(gradient))
         if step is None or gradient is None or not (math.isfinite(norm) and math.isfinite(step.loss)):
@@ -138,14 +149,22 @@ class ScoreMatching:
             return rows
         return rows + self.spec.noise_std * self.context.rng(purpose).standard_normal(rows.shape)
 
+    def objective_noise(self, rows: Array, purpose: str) -> Array | None:
+        """What the objective draws for some rows."""
+        return draw_noise(self.spec, rows.shape, self.context.rng(f"objective, {purpose}"))
+
     def validation_loss(self, progress: Progress) -> float:
-        """J on the validation rows for alpha fitted to training rows with the current kernel and regularisers."""
+        """Exact J on the validation rows for alpha that the objective fits to training rows with the current theta."""
         theta = progress.theta
-        fit_rows, valid_rows = self.validation_rows(progress.iteration - 1 if self.spec.validation_noise else 0)
+        draw = progress.iteration - 1 if self.spec.validation_noise else 0
+        fit_rows, valid_rows = self.validation_rows(draw)
         weights = regularisers(self.spec, self.layout.unpack(theta))
-        tiled = self.graph.tiled(theta)
-        solution = solve(tiled.statistics(fit_rows), weights, self.graph.gram(theta))
-        return math.nan if solution is None else float(tiled.loss_rows(valid_rows, solution.alpha).mean())
+        with self.validation_clock:
+            statistics = self.graph.statistics(theta, fit_rows, self.objective_noise(fit_rows, f"validation {draw}"))
+            solution = solve(statistics, weights, self.graph.gram(theta))
+            if solution is None:
+                return math.nan
+            return float(self.graph.tiled(theta).loss_rows(valid_rows, solution.alpha).mean())
 
     def draw_validation_rows(self, draw: int) -> tuple[Array, Array]:
         """Rows behind alpha and rows behind J: one draw for the whole run, or one for each validation."""

@@ -11,8 +11,10 @@ p_d = (P_d, phi(x).P_d) and s_d = (S_d, phi(x).S_d + |P_d|^2),
 
     d_d k = -k p_d.b_m,   d_d^2 k = k [ (p_d.b_m)^2 - s_d.b_m ],
 
-and nothing of size n x d x m x w exists. The linear kernel rho phi(x).phi(z) has d_d k = -P_d.b_m and
-d_d^2 k = -S_d.b_m with b_m = -rho phi(z_m).
+and nothing of size n x d x m x w exists. An estimate of a trace (`objectives.propagation`) has q_d.b_m in place of one
+of the factors p_d.b_m. Coordinates may be any other directions.
+
+The linear kernel rho phi(x).phi(z) has d_d k = -P_d.b_m and d_d^2 k = -S_d.b_m with b_m = -rho phi(z_m).
 """
 
 from typing import NamedTuple
@@ -31,6 +33,7 @@ class KernelJet(NamedTuple):
     p: Tensor  # [n, d, w + 1], or [n or 1, d, w] of a linear kernel
     s: Tensor  # the same
     b: Tensor  # [m, w + 1], or [m, w] of a linear kernel
+    q: Tensor = None  # as p, where the square of p.b is a product with q.b
 
 
 class Derivatives(NamedTuple):
@@ -75,22 +78,29 @@ def with_column(a: Tensor, column: Tensor) -> Tensor:
     return backend_of(a).concatenate([a, column[..., None]])
 
 
-def kernel_jet(component: Component, jet: Jet, psi: Tensor) -> KernelJet:
-    """The factors for the jet of x and psi = phi(z) [m, w]."""
+def kernel_jet(component: Component, jet: Jet, psi: Tensor, other: Tensor | None = None) -> KernelJet:
+    """The factors for the jet of x and psi = phi(z) [m, w]; with `other` [n, d, w] in place of one of two factors P."""
     if component.kind == "linear":
         return KernelJet(kernel_matrix(component, jet.value, psi), jet.first, jet.second, -component.rho * psi)
     ops = backend_of(psi)
     phi, psi = centred(jet.value, psi)
     P, S = (rows_of(part, phi.shape[0]) for part in (jet.first, jet.second))
     p = with_column(P, products(P, phi[:, None])[..., 0])
-    s = with_column(S, products(S, phi[:, None])[..., 0] + dot(P, P))
+    s = with_column(S, products(S, phi[:, None])[..., 0] + dot(P, P if other is None else other))
     b = with_column(-psi, ops.like(np.ones(psi.shape[0]), psi)) / component.tau
-    return KernelJet(component.kernel_of_features(phi, psi), p, s, b)
+    q = None if other is None else with_column(other, products(other, phi[:, None])[..., 0])
+    return KernelJet(component.kernel_of_features(phi, psi), p, s, b, q)
 
 
 def rows_of(part: Tensor, n: int) -> Tensor:
     """A derivative [n or 1, d, w] with all its n rows, which are alike for an affine map."""
     return part if part.shape[0] == n else part * backend_of(part).like(np.ones((n, 1, 1)), part)
+
+
+def slopes(component: Component, jet: KernelJet) -> Tensor:
+    """First derivatives of k(x_n, z_m) for all n rows, alone; [n, d, m]."""
+    along = flat_matmul(jet.p, backend_of(jet.b).transpose(jet.b))
+    return rows_of(-along, jet.k.shape[0]) if component.kind == "linear" else -jet.k[:, None, :] * along
 
 
 def derivatives(component: Component, jet: KernelJet) -> Derivatives:
@@ -101,7 +111,8 @@ def derivatives(component: Component, jet: KernelJet) -> Derivatives:
         n = jet.k.shape[0]
         return Derivatives(rows_of(-along, n), rows_of(-bend, n))
     k = jet.k[:, None, :]
-    return Derivatives(-k * along, k * (along * along - bend))
+    other = along if jet.q is None else flat_matmul(jet.q, basis)
+    return Derivatives(-k * along, k * (along * other - bend))
 
 
 def expansion(component: Component, jet: KernelJet, alpha: Tensor) -> Expansion:
@@ -121,10 +132,12 @@ def expansion(component: Component, jet: KernelJet, alpha: Tensor) -> Expansion:
     (n, d, w), (c, m) = jet.p.shape, alpha.shape
     if n * d * m < (n + m) * w * w:
         along = flat_matmul(jet.p, ops.transpose(jet.b))
-        quadratic = products(along * along, a)
+        other = along if jet.q is None else flat_matmul(jet.q, ops.transpose(jet.b))
+        quadratic = products(along * other, a)
     else:
         b = ops.reshape(jet.b, (m, w, 1))
         outer = ops.reshape(products(b, b), (m, w * w))
         moment = ops.reshape(flat_matmul(a, outer), (n, c * w, w))  # symmetric in its w x w
-        quadratic = dot(ops.reshape(products(jet.p, moment), (n, d, c, w)), ops.reshape(jet.p, (n, d, 1, w)))
+        other = jet.p if jet.q is None else jet.q
+        quadratic = dot(ops.reshape(products(jet.p, moment), (n, d, c, w)), ops.reshape(other, (n, d, 1, w)))
     return Expansion(value, -products(jet.p, e), quadratic - products(jet.s, e))

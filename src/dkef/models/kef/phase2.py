@@ -16,6 +16,7 @@ from scipy import optimize
 
 from dkef.core.arrays import Array
 from dkef.models.kef.graph import KefGraph
+from dkef.models.kef.objectives.choice import draw_noise
 from dkef.models.kef.statistics import Solution, Statistics, lambda_gradient, solve
 from dkef.models.kef.tiles import KeptDerivatives
 from dkef.models.kef.variables import BASE, LAMBDAS, Regularisers, regularisers
@@ -78,6 +79,7 @@ class Phase2:
         noise = context.rng("final statistics noise").standard_normal(train.shape) if self.spec.noise_std else 0.0
         self.train, self.clean_train = train + self.spec.noise_std * noise, train
         self.valid = valid
+        self.noise = draw_noise(self.spec, train.shape, context.rng("objective, final statistics"))
         self.lambda_masks = {name: graph.layout.mask(name) for name in LAMBDAS if name in graph.layout.shapes}
         moving = LAMBDAS + (BASE if self.spec.phase2_parameters == "lambda_and_q0" else ())
         self.moving = graph.layout.mask(*moving)
@@ -86,18 +88,27 @@ class Phase2:
         self.searches = self.spec.phase2_stopping in ("converged", "folds")
 
     def run(self, theta: Array) -> Final:
-        statistics = self.statistics(theta, self.train)
+        statistics = self.fit_statistics(theta)
         if self.searches:
             tuned, iterations = self.search(theta, self.trials(theta, statistics))
         else:
             tuned, iterations = self.adam_steps(theta, statistics)
         q0_moved = self.spec.phase2_parameters == "lambda_and_q0"  # and with it b
         if q0_moved or self.float32_suffices(tuned) != self.float32_suffices(theta):
-            statistics = self.statistics(tuned, self.train)
+            statistics = self.fit_statistics(tuned)
         return self.solved(tuned, statistics, iterations)
 
+    def fit_statistics(self, theta: Array, some: slice = slice(None)) -> Statistics:
+        """Of training rows, by the objective: what alpha is fitted to."""
+        noise = None if self.noise is None else self.noise[some]
+        return self.graph.statistics(theta, self.train[some], noise, self.precision(theta))
+
     def statistics(self, theta: Array, rows: Array) -> Statistics:
-        return self.graph.tiled(theta, "float32" if self.float32_suffices(theta) else "float64").statistics(rows)
+        """Of rows that judge an alpha by the exact loss."""
+        return self.graph.tiled(theta, self.precision(theta)).statistics(rows)
+
+    def precision(self, theta: Array) -> str:
+        return "float32" if self.float32_suffices(theta) else "float64"
 
     def float32_suffices(self, theta: Array) -> bool:
         if self.searches or self.spec.dtype != "float32":
@@ -121,9 +132,10 @@ class Phase2:
         if self.spec.phase2_stopping != "folds":
             return [Trial(statistics, self.statistics(theta, self.valid))]
         trials, n = [], len(self.train)
+        same = self.spec.noise_std == 0 and self.spec.objective == "exact"
         for k in range(min(FOLDS, n)):
-            part = self.statistics(theta, self.train[k::FOLDS])
-            judge = part if self.spec.noise_std == 0 else self.statistics(theta, self.clean_train[k::FOLDS])
+            part = self.fit_statistics(theta, slice(k, None, FOLDS))
+            judge = part if same else self.statistics(theta, self.clean_train[k::FOLDS])
             trials.append(Trial(without(statistics, n, part, len(self.train[k::FOLDS])), judge))
         return trials
 

@@ -9,6 +9,16 @@ from dkef.config.typed import Count, NotNegative, Positive, Whole, require, sect
 from dkef.core.arrays import Array
 from dkef.models.protocol import Fit, FitContext
 
+Objective = Literal[
+    "exact",
+    "sliced",
+    "sliced_vr",
+    "denoising",
+    "finite_difference",
+    "curvature_propagation",
+    "approximate_backprop",
+]
+
 
 @section
 @dataclass(frozen=True)
@@ -41,6 +51,12 @@ class KernelExponentialFamily:
     use_lambda_c: bool = True
     lambda_floor: NotNegative = 1e-8  # added to both
     lambda_h: NotNegative = 0.0  # weight of the RKHS norm (Appendix B), not trained; 0 is off
+    # objective of the fit to training rows and of the loss on Dv, see dkef.models.kef.objectives; validation and test
+    # always use the exact one
+    objective: Objective = "exact"
+    slices: Count = 1  # random directions a row of sliced, sliced_vr, finite_difference and curvature_propagation
+    denoising_std: Positive = 0.1  # of the noise that denoising adds, beside noise_std
+    difference_step: Positive = 0.1  # distance of the points whose differences finite_difference takes
     # phase 1
     learning_rate: Positive = 0.01
     batch_rows: Count = 100  # |Dt| = |Dv|
@@ -73,6 +89,9 @@ class KernelExponentialFamily:
         require(fixed or moving == "lambda", "phase2_parameters", moving, "lambda, or phase2_stopping=fixed")
         enough = len(self.kernel_scales) >= self.components
         require(enough, "kernel_scales", self.kernel_scales, f"at least {self.components} scales")
+        for key in ("denoising_std", "difference_step"):
+            value = getattr(self, key)
+            require(value < 1, key, value, "> 0 and < 1, the standard deviation of a coordinate of whitened rows")
         require(not self.extra_unit or self.layers > 0, "extra_unit", self.extra_unit, "false without layers")
 
     def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:

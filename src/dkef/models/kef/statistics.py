@@ -15,8 +15,8 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from dkef.core.arrays import Array
 from dkef.core.backend import Tensor, backend_of
 from dkef.models.kef.base_measure import base_jet
-from dkef.models.kef.kernels import KernelJet, derivatives, kernel_matrix
-from dkef.models.kef.parameters import KefParameters
+from dkef.models.kef.kernels import Derivatives, Expansion, KernelJet, derivatives, kernel_matrix
+from dkef.models.kef.parameters import Component, KefParameters
 from dkef.models.kef.variables import Regularisers
 from dkef.models.layers import features
 
@@ -35,7 +35,10 @@ def on_one_thread(function: Function) -> Function:
 
 
 class Statistics(NamedTuple):
-    """Sums over rows n and coordinates d, or these divided by the number of rows."""
+    """Sums over rows n and coordinates d, or these divided by the number of rows.
+
+    Other objectives have other numbers of the model in place of the derivatives in each coordinate.
+    """
 
     G: Tensor  # [m, m]: d_d k d_d k'
     U: Tensor  # [m, m]: d_d^2 k d_d^2 k'
@@ -46,20 +49,28 @@ class Statistics(NamedTuple):
 
 def jet_statistics(parameters: KefParameters, jets: Sequence[KernelJet], x: Tensor) -> Statistics:
     """Sums over the rows of x [n, d], from its kernel jets: few rows, in one piece; `tiles` is for many."""
-    ops = backend_of(x)
+    return statistics_of(summed_derivatives(parameters.components, jets), base_jet(parameters.q0, x))
+
+
+def summed_derivatives(components: Sequence[Component], jets: Sequence[KernelJet]) -> Derivatives:
+    """Derivatives of the sum of the components' kernels."""
     first: Tensor = 0.0
     second: Tensor = 0.0
-    for component, jet in zip(parameters.components, jets, strict=True):
+    for component, jet in zip(components, jets, strict=True):
         part = derivatives(component, jet)
         first, second = first + part.first, second + part.second
-    n, d, m = first.shape
-    first, second = ops.reshape(first, (n * d, m)), ops.reshape(second, (n * d, m))
-    q0 = base_jet(parameters.q0, x)
-    ones = ops.like(np.ones((n, d)), x)
+    return Derivatives(first, second)
+
+
+def statistics_of(k: Derivatives, q0: Expansion | Derivatives) -> Statistics:
+    """Sums of products of the derivatives of the kernel [n, a, m] and [n, s, m] and of log q0 [n, a] and [n, s]."""
+    ops, m = backend_of(k.first), k.first.shape[2]
+    first, second = (ops.reshape(part, (part.shape[0] * part.shape[1], m)) for part in k)
+    ones = ops.like(np.ones(k.second.shape[:2]), k.second)
     first_t, second_t = ops.transpose(first), ops.transpose(second)
 
     def against(matrix: Tensor, column: Tensor) -> Tensor:
-        return ops.matmul(matrix, ops.reshape(column, (n * d, 1)))[:, 0]
+        return ops.matmul(matrix, ops.reshape(column, (matrix.shape[1], 1)))[:, 0]
 
     return Statistics(
         ops.matmul(first_t, first),

@@ -1,5 +1,7 @@
 """Made-up results with the shape and the size of real ones, for tests of figures, claims and tables."""
 
+from typing import get_args
+
 import numpy as np
 import pandas as pd
 
@@ -11,6 +13,7 @@ from dkef.metrics.grid import KERNEL_POSITIONS, on_grid, points_of
 from dkef.metrics.separated import Separated, measure, verdict
 from dkef.metrics.summary import summary_rows
 from dkef.models.gaussian.density import GaussianModel
+from dkef.models.kef.spec import Objective
 from dkef.results.experiment import DatasetEntry, ExperimentInfo
 from dkef.results.lookup import Results
 from dkef.results.read import Grid
@@ -200,6 +203,42 @@ def separated_inputs() -> Results:
     settings = Separated(rows=2000, shares=[0.3, 0.5, 0.8], lambdas=[1e-4, 1e-3, 1e-2], seeds=1, inducing=[1, 4])
     table = measure(settings)
     return Results(ExperimentInfo("made_up", "", ()), {"separated": table, "separated_verdict": verdict(table)})
+
+
+def objective_inputs() -> Results:
+    """Seven objectives on two sets under two budgets, with runs that are not trusted, and one that has no value."""
+    rng, kinds = rng_for("made-up objectives"), get_args(Objective)
+    rows, costs, entries = [], [], []
+    for dataset, exact in (("ring", "dkef_g15"), ("redwine", "dkef")):
+        names = {exact if kind == "exact" else f"{exact}_{kind}": kind for kind in kinds}
+        names |= {f"{model}_cpu": kind for model, kind in names.items() if kind != "exact"}
+        entries.append(entry(dataset, tuple(names), 3, dataset == "ring"))
+        for i, (model, kind) in enumerate(names.items()):
+            for seed in range(3):
+                status = "untrusted: made up" if kind == "denoising" else "ok"
+                iterations = 300 + 40 * (i + 1) * model.endswith("_cpu")
+                measured = {"cpu_seconds_per_step": 0.02 / (1 + i % 7), "cpu_seconds_per_validation": 0.1}
+                cell = {"dataset": dataset, "model": model, "seed": seed}
+                costs.append(cell | {"objective": kind, "iterations": iterations} | measured)
+                for metric, level in (("score_loss", -40.0 + i), ("log_likelihood", -12.0 - 0.2 * i)):
+                    lost = model.endswith("sliced_cpu") and seed == 0
+                    value = np.nan if lost else level + rng.normal()
+                    rows.append(cell | {"metric": metric, "value": value, "stderr": 0.1, "status": status})
+    info = ExperimentInfo("made_up", "Objectives of score matching", tuple(entries))
+    return Results(info, {"metrics": pd.DataFrame(rows), "objective_costs": pd.DataFrame(costs)})
+
+
+def scaling_inputs() -> Results:
+    """Times and memory as the benchmark names them."""
+    share = {"exact": 1.0, "sliced_1": 0.02, "sliced_10": 0.1}
+    figures = {
+        f"objectives_{what}_{kind}_d{d}_w{w}": base + factor * d * w / 30 * part
+        for what, base, factor in (("step_ms", 10.0, 2.0), ("products_ms", 3.0, 1.0), ("peak_mb", 500.0, 3.0))
+        for kind, part in share.items()
+        for d in (10, 22, 43, 100, 200, 400)
+        for w in (30, 100, 300)
+    }
+    return Results(ExperimentInfo("made_up", "", ()), {"objective_scaling": figures})
 
 
 def split_inputs() -> Results:

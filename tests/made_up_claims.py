@@ -221,3 +221,17 @@ def separated(made: Made, factor: float, gap: float = 0.0, share: float = 0.2) -
 def empty_separated(made: Made) -> Made:
     made.tables["separated"] = separated(Made(1), 1.0).tables["separated"].iloc[:0]
     return made
+
+
+def objective_seconds(made: Made, of_sliced: float) -> Made:
+    """Processor time of a step along one direction, over that of an exact one."""
+    sets = (("redwine", "dkef"), ("ring", "dkef_g15"))
+    made.tables["objective_costs"] = pd.DataFrame(
+        {"dataset": d, "model": model, "seed": seed, "cpu_seconds_per_step": seconds}
+        for d, exact in sets
+        for seed in range(made.runs)
+        for model, seconds in ((exact, 0.02), (f"{exact}_sliced", 0.02 * of_sliced + 1e-4 * seed))
+    )
+    for d, exact in sets:
+        made.trace(exact, (d,), lambda seed: course(-10))
+    return made

@@ -47,6 +47,8 @@ MAKERS: dict[str, Callable[[], Results]] = {
     "sensitivity": made_up.sensitivity_inputs,
     "normalisers": made_up.proposal_inputs,
     "mixtures": made_up.separated_inputs,
+    "objectives": made_up.objective_inputs,
+    "objective_scaling": made_up.scaling_inputs,
 }
 
 

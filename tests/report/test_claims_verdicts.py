@@ -26,6 +26,7 @@ from tests.made_up_claims import (
     log_z,
     made_mog,
     mixtures,
+    objective_seconds,
     p_values,
     scales,
     separated,
@@ -127,6 +128,13 @@ def skip(slower: int) -> Fill:
     return fill
 
 
+def objective_losses(**by_objective: float) -> Fill:
+    def named(exact: str) -> dict[str, float]:
+        return {exact if name == "exact" else f"{exact}_{name}": loss for name, loss in by_objective.items()}
+
+    return lambda made: made.loss(named("dkef"), TRIED).loss(named("dkef_g15"), ("ring",))
+
+
 CASES = {
     "learned_kernel_fits_better": Case(lambda m: scales(m, 0.1, 0.6, 0.41), lambda m: scales(m, 0.1, 0.6, 0.3)),
     "lowest_fisher_divergence": Case(lowest(0.1, -3.5), lowest(0.1, -4.5)),
@@ -200,6 +208,27 @@ CASES = {
     "wider_baselines_do_not_help": Case(lambda m: wide(m, 0.05), lambda m: wide(m, 0.5)),
     "lambda_c_helps": Case(lambda m: variant(m, "no_lambda_c", 1), lambda m: variant(m, "no_lambda_c", -1)),
     "rkhs_norm_harms": Case(lambda m: variant(m, "rkhs_norm", 1), lambda m: variant(m, "rkhs_norm", -1)),
+    "sliced_reaches_the_score_loss_of_exact": Case(
+        objective_losses(sliced=-38.0, exact=-40.0),
+        objective_losses(sliced=-30.0, exact=-40.0),
+        lambda m: objective_losses(sliced=-38.0, exact=-40.0)(Made(1)),  # two runs on each of four sets would decide
+    ),
+    "sliced_vr_is_better_than_sliced": Case(
+        objective_losses(sliced_vr=-39.0, sliced=-38.0),
+        objective_losses(sliced_vr=-37.0, sliced=-38.0),
+        lambda m: objective_losses(sliced_vr=-39.0, sliced=-38.0)(Made(1)),
+    ),
+    "denoising_is_worse_than_exact": Case(
+        objective_losses(denoising=-20.0, exact=-40.0),
+        objective_losses(denoising=-41.0, exact=-40.0),
+        lambda m: objective_losses(denoising=-20.0, exact=-40.0)(Made(1)),
+    ),
+    "propagated_traces_are_worse_than_sliced": Case(
+        objective_losses(approximate_backprop=-20.0, curvature_propagation=-30.0, sliced=-40.0),
+        objective_losses(approximate_backprop=-20.0, curvature_propagation=-50.0, sliced=-40.0),
+        lambda m: objective_losses(approximate_backprop=-20.0, curvature_propagation=-30.0, sliced=-40.0)(Made(1)),
+    ),
+    "sliced_is_faster_than_exact": Case(lambda m: objective_seconds(m, 0.4), lambda m: objective_seconds(m, 1.5)),
     "ratio_of_separated_components": Case(lambda m: separated(m, 0.25), lambda m: separated(m, 1.0), empty_separated),
     "separated_components_are_fitted_apart": Case(
         lambda m: separated(m, 1.0),

@@ -3,7 +3,7 @@
 
 rule claims:
     input:
-        unpack(later(files_of, BEHIND_CLAIMS)),
+        unpack(claim_inputs),
     output:
         result("claims.csv"),
     log:

@@ -1,7 +1,11 @@
 # Functions of wildcards from comparison on: which files and which slice of the configuration a job gets.
 from dkef.report.figures.catalogue import find as find_figure
 from dkef.report.pages.catalogue import PAGES, templates_digest
-from dkef.results.tables import BEHIND_CLAIMS, BEHIND_REFERENCE_VALUES
+from dkef.results.tables import (
+    BEHIND_CLAIMS,
+    BEHIND_REFERENCE_VALUES,
+    OBJECTIVE_COSTS,
+)
 
 
 def evaluation_beside(wildcards, model):
@@ -58,8 +62,18 @@ def value_options(wildcards, input):
     return table_options(BEHIND_REFERENCE_VALUES, input)
 
 
+def claim_tables():
+    """What claims read; costs of training steps only where the experiment compares objectives."""
+    compares = "objectives" in plan.experiment.figures
+    return (*BEHIND_CLAIMS, OBJECTIVE_COSTS) if compares else BEHIND_CLAIMS
+
+
+def claim_inputs(wildcards):
+    return files_of(claim_tables())
+
+
 def claim_options(wildcards, input):
-    return table_options(BEHIND_CLAIMS, input)
+    return table_options(claim_tables(), input)
 
 
 def figure_inputs(wildcards):

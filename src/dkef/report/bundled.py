@@ -38,7 +38,8 @@ ABSENT = (
 
 def write_all(results: Results, figures: Sequence[str], tables: Path, drawings: Path) -> Iterator[Path]:
     """Write everything; gives the paths as they are written."""
-    results = with_files(results, KNOWN_VALUES, DEVIATIONS, FIDELITY)
+    fixed = [table for name in figures for table in find(name).tables if "{" not in table.path]
+    results = with_files(results, KNOWN_VALUES, DEVIATIONS, FIDELITY, *(t for t in fixed if Path(t.path).is_file()))
     references = {entry.name: entry.reference for entry in results.info.datasets}
     rows = {
         METRICS: results.frame(METRICS).to_dict("records"),
@@ -63,6 +64,14 @@ def write_all(results: Results, figures: Sequence[str], tables: Path, drawings: 
     pages = {name: html_of(name, results) for name in PAGES if name not in WITHOUT}
     write_text(tables / "report.html", whole_report(results.info, pictures, pages, ABSENT))
     yield tables / "report.html"
+
+
+def with_own_tables(results: Results, figures: Sequence[str], folder: Path) -> Results:
+    """The results with tables of single figures that lie in the folder of a bundle."""
+    own = {table for name in figures for table in find(name).tables if table.stage}
+    found = {table.name: [path] for table in own if (path := folder / Path(table.path).name).is_file()}
+    tables = {table.name: read_files(table, found[table.name]) for table in own if table.name in found}
+    return replace(results, tables={**results.tables, **tables})
 
 
 def with_files(results: Results, *tables: Table) -> Results:

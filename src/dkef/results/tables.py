@@ -92,6 +92,16 @@ PROPOSALS = Table(
     texts=("dataset", "model", "proposal", "status", *PROVENANCE),
     cells="unnormalised",
 )  # fmt: skip
+OBJECTIVE_COSTS = Table(
+    "objective_costs", "results/{experiment}/objective_costs.csv",
+    columns=(
+        *("dataset", "model", "seed", "objective", "iterations"),
+        *("cpu_seconds_per_step", "cpu_seconds_per_validation"),
+    ),
+    texts=("dataset", "model", "objective"),
+    stage="objective_costs",
+)  # fmt: skip
+OBJECTIVE_SCALING = Table("objective_scaling", "results/published/objectives/scaling.json", reader="record")
 CLAIMS = Table(
     "claims", "results/{experiment}/claims.csv",
     columns=(

@@ -8,7 +8,7 @@ from pathlib import Path
 from dkef.core.tables import write_table
 from dkef.report.claims.catalogue import judge_all
 from dkef.results.lookup import Results
-from dkef.results.tables import BEHIND_CLAIMS, CLAIMS
+from dkef.results.tables import BEHIND_CLAIMS, CLAIMS, OBJECTIVE_COSTS
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -16,6 +16,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Results.add_arguments(parser)
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write")
     args = parser.parse_args(arguments)
-    rows = judge_all(Results.read(args.config, args.table, BEHIND_CLAIMS))
+    rows = judge_all(Results.read(args.config, args.table, (*BEHIND_CLAIMS, OBJECTIVE_COSTS)))
     write_table(args.out, CLAIMS.columns, rows)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(Counter(r["verdict"] for r in rows).items())))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dkef.config.plan import Plan
-from dkef.report.bundled import write_all
+from dkef.report.bundled import with_own_tables, write_all
 from dkef.results.bundle import read_bundle
 from dkef.results.publish import results_of
 
@@ -22,7 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it reports on every glyph of a PDF
     plan = Plan(args.experiment)
-    results = results_of(read_bundle(args.bundle or Path("results/published", plan.name)), plan.experiment_slice())
+    bundle = args.bundle or Path("results/published", plan.name)
+    results = results_of(read_bundle(bundle), plan.experiment_slice())
+    results = with_own_tables(results, plan.experiment.figures, bundle)
     tables, figures = args.tables or Path("results", plan.name), args.figures or Path("figures", plan.name)
     for path in write_all(results, plan.experiment.figures, tables, figures):
         print(path)

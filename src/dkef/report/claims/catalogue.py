@@ -4,12 +4,13 @@ A row has the paper's sentence and its place, the rule in words, the test with i
 verdict: held, did not hold, or not decidable with these runs and why.
 """
 
-from dkef.report.claims import benchmark, choices, learning, synthetic, theory
+from dkef.report.claims import benchmark, choices, learning, objectives, synthetic, theory
 from dkef.report.claims.verdict import Statement
 from dkef.results.lookup import Results
 
 STATEMENTS: tuple[Statement, ...] = (
     *synthetic.STATEMENTS, *learning.STATEMENTS, *benchmark.STATEMENTS, *choices.STATEMENTS, *theory.STATEMENTS,
+    *objectives.STATEMENTS,
 )  # fmt: skip
 
 

@@ -10,7 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dkef.core.errors import ConfigError
-from dkef.results.tables import AGREEMENT, GRIDS, METRICS, PROPOSALS, SENSITIVITY, SPLITS, SUMMARY, TRACES, Table
+from dkef.results.tables import (
+    AGREEMENT,
+    GRIDS,
+    METRICS,
+    OBJECTIVE_COSTS,
+    OBJECTIVE_SCALING,
+    PROPOSALS,
+    SENSITIVITY,
+    SPLITS,
+    SUMMARY,
+    TRACES,
+    Table,
+)
 
 if TYPE_CHECKING:
     from dkef.results.lookup import Results
@@ -93,6 +105,16 @@ FIGURES: dict[str, Figure] = {
         "mixtures:draw", (SEPARATED, SEPARATED_VERDICT),
         "The log ratio that a kernel exponential family gives to two separated components (Appendix C.1): fits, the "
         "paper's printed prediction, and the corrected one.",
+    ),
+    "objectives": Figure(
+        "objectives:draw", (METRICS, OBJECTIVE_COSTS),
+        "Models trained by cheaper objectives: exact test score loss and log-likelihood against the processor time of "
+        "their training steps.",
+    ),
+    "objective_scaling": Figure(
+        "objective_scaling:draw", (OBJECTIVE_SCALING,),
+        "Time and memory of one training step against the dimension, along all coordinates and along random "
+        "directions.",
     ),
 }  # fmt: skip
 

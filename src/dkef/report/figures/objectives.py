@@ -1,0 +1,93 @@
+"""Models trained by cheaper objectives: what they reach, against the processor time of their training steps."""
+
+from statistics import median
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator
+
+from dkef.report.figures.look import Look
+from dkef.report.figures.panels import Footnotes, heading, nothing
+from dkef.results.experiment import DatasetEntry
+from dkef.results.lookup import Results
+from dkef.results.tables import OBJECTIVE_COSTS
+
+LOOKS = {
+    "exact": Look("exact", "#222222", "*"),
+    "sliced": Look("sliced", "#0072B2", "o"),
+    "sliced_vr": Look("sliced, variance reduced", "#56B4E9", "s"),
+    "finite_difference": Look("finite differences", "#009E73", "D"),
+    "denoising": Look("denoising", "#D55E00", "v"),
+    "curvature_propagation": Look("curvature propagation", "#CC79A7", "P"),
+    "approximate_backprop": Look("approximate backpropagation", "#E69F00", "X"),
+}
+METRICS = {"score_loss": "test score loss", "log_likelihood": "test log-likelihood, nats"}
+NOTE = (
+    "Marks: medians over seeds, bars from the lowest to the highest; open where most values are not trusted. Two marks "
+    "of one objective are the budgets of the same iterations and of the same processor time. Validation and test use "
+    "the exact loss; their time is not counted."
+)
+
+
+def draw(results: Results) -> Figure:
+    """A column a dataset, a line an objective."""
+    costs = results.frame(OBJECTIVE_COSTS)
+    entries = [entry for entry in results.info.ordered() if (costs["dataset"] == entry.name).any()]
+    width = max(2.9 * len(entries) + 0.4, 5.2)
+    foot = Footnotes.of(results, width, NOTE)
+    height = foot.height + 5.9
+    figure = Figure(figsize=(width, height))
+    grid = figure.subplots(2, max(len(entries), 1), squeeze=False, sharex="col")
+    if not entries:
+        nothing(grid[0, 0], "no costs of training steps")
+    for column, entry in enumerate(entries):
+        heading(grid[0, column], entry)
+        own = costs[costs["dataset"] == entry.name]
+        for row, metric in enumerate(METRICS):
+            _panel(grid[row, column], results, entry, own, metric)
+        grid[1, column].set_xlabel("processor time of all steps, s")
+    for row, label in enumerate(METRICS.values()):
+        grid[row, 0].set_ylabel(label)
+    foot.finish(figure, left=0.75, top=0.35, bottom=1.25, right=0.98, wspace=0.3, hspace=0.1)
+    shown = [look for kind, look in LOOKS.items() if (costs["objective"] == kind).any()]
+    handles = [Line2D([], [], color=k.color, marker=k.marker, markersize=5, label=k.label) for k in shown]
+    figure.legend(
+        handles=handles, loc="lower center", ncol=2 if width < 7 else 4, frameon=False,
+        bbox_to_anchor=(0.5, (foot.height + 0.02) / height),
+    )  # fmt: skip
+    return figure
+
+
+def _panel(axes: Axes, results: Results, entry: DatasetEntry, costs: pd.DataFrame, metric: str) -> None:
+    """One metric on one dataset."""
+    for kind, look in LOOKS.items():
+        points = sorted(
+            point
+            for model in costs[costs["objective"] == kind]["model"].unique()
+            if (point := _point(results, entry.name, model, costs[costs["model"] == model], metric)) is not None
+        )
+        axes.plot([x for x, *_ in points], [y for _, y, *_ in points], color=look.color, linewidth=0.8, alpha=0.6)
+        for x, y, low, high, trusted in points:
+            axes.errorbar(
+                x, y, yerr=[[y - low], [high - y]], color=look.color, marker=look.marker, markersize=5.5, linewidth=1.0,
+                markerfacecolor=look.color if trusted else "white",
+            )  # fmt: skip
+    axes.set_xscale("log")
+    axes.minorticks_off()
+    axes.xaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter("{x:g}")
+
+
+def _point(
+    results: Results, dataset: str, model: str, costs: pd.DataFrame, metric: str
+) -> tuple[float, float, float, float, bool] | None:
+    """Processor seconds and a metric of a model: medians, the lowest and highest value, and whether to trust it."""
+    runs = results.runs(dataset, model, metric)
+    seconds = (costs["iterations"] * costs["cpu_seconds_per_step"]).dropna()
+    if not runs or seconds.empty:
+        return None
+    found = [run.value for run in runs.values()]
+    trusted = sum(run.trusted for run in runs.values()) * 2 >= len(found)
+    return float(seconds.median()), median(found), min(found), max(found), trusted

@@ -15,7 +15,7 @@ from dkef.data.synthetic.planar import Rings
 from dkef.metrics.quadrature import integrate
 from dkef.models.energy_net.density import EnergyModel
 from dkef.models.energy_net.fit import EnergyTraining
-from dkef.models.energy_net.objectives import score_matching
+from dkef.models.energy_net.objectives import exact
 from dkef.models.energy_net.spec import EnergyNetwork
 from dkef.models.gaussian.density import GaussianModel
 from dkef.models.kef.kernels import Expansion
@@ -95,16 +95,12 @@ def test_f_never_falls_below_its_stated_bound_and_comes_near_it() -> None:
     assert random_energy(top="softplus").least_f is None
 
 
-def test_score_matching_is_the_sum_over_coordinates_at_rows_with_noise() -> None:
-    seen = []
-
-    def density(x: Array) -> Expansion:
-        seen.append(x)
-        return Expansion(np.zeros(2), np.array([[1.0, 2.0], [3.0, -4.0]]), np.array([[0.5, -1.0], [2.0, 7.0]]))
-
-    x, noise = np.ones((2, 2)), np.array([[0.1, 0.0], [0.0, -0.2]])
-    np.testing.assert_allclose(score_matching(density, x, noise), [0.5 - 1 + (1 + 4) / 2, 2 + 7 + (9 + 16) / 2])
-    np.testing.assert_array_equal(seen[0], x + noise)
+def test_the_exact_loss_is_the_sum_over_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
+    jet = Expansion(np.zeros(2), np.array([[1.0, 2.0], [3.0, -4.0]]), np.array([[0.5, -1.0], [2.0, 7.0]]))
+    monkeypatch.setattr("dkef.models.energy_net.objectives.density_jet", lambda layers, q0, x: jet)
+    model = random_energy()
+    ours = exact(model.layers, model.q0, np.ones((2, 2)))
+    np.testing.assert_allclose(ours, [0.5 - 1 + (1 + 4) / 2, 2 + 7 + (9 + 16) / 2])
 
 
 @pytest.mark.parametrize("top", ["tanh", "softplus"])
@@ -117,7 +113,7 @@ def test_the_gradient_of_the_loss_is_that_of_finite_differences(top: str) -> Non
     h = 1e-5
 
     def loss(at: Array) -> float:
-        return float(training._on(training.loss, at, x[:30], noise))
+        return float(training._on(training.loss, at, x[:30]))
 
     differences = [(loss(theta + h * e) - loss(theta - h * e)) / (2 * h) for e in np.eye(len(theta))]
     np.testing.assert_allclose(gradient.numpy(), differences, rtol=1e-6, atol=1e-6)
@@ -168,8 +164,8 @@ def test_a_diverged_run_carries_the_best_model_so_far(monkeypatch: pytest.Monkey
     x = RINGS.sample(200, rng_for("test", "energy diverged"))
     spec = replace(TINY, max_skipped=5, validation_interval=5)
     monkeypatch.setattr(
-        "dkef.models.energy_net.fit.OBJECTIVES",
-        {"score_matching": lambda density, rows, noise: score_matching(density, rows, noise) / (rows.shape[0] != 32)},
+        "dkef.models.energy_net.fit.loss_rows",
+        lambda spec, layers, q0, rows, noise: exact(layers, q0, rows) / (rows.shape[0] != 32),
     )
     fit = spec.fit(x[:150], x[150:], FitContext())  # infinite on minibatches of 32 rows, finite on validation rows
     assert (fit.status, fit.stopped, fit.notes["skipped_steps"]) == ("diverged", "diverged", 5)

@@ -135,9 +135,9 @@ def test_steps_without_a_finite_gradient_are_skipped_counted_and_in_the_end_a_di
 
     calls = []
 
-    def fails_from_the_third_call_on(self, theta, fit_rows, loss_rows):
+    def fails_from_the_third_call_on(self, theta, fit_rows, loss_rows, *noise):
         calls.append(1)
-        return genuine(self, theta, fit_rows, loss_rows) if len(calls) < 3 else None
+        return genuine(self, theta, fit_rows, loss_rows, *noise) if len(calls) < 3 else None
 
     genuine = KefGraph.step_gradient
     monkeypatch.setattr(KefGraph, "step_gradient", fails_from_the_third_call_on)
@@ -151,9 +151,9 @@ def test_a_finite_loss_whose_gradient_is_not_finite_is_no_step_either_and_is_cou
 
     calls = []
 
-    def infinite_slope_at_the_second_call(self, theta, fit_rows, loss_rows):
+    def infinite_slope_at_the_second_call(self, theta, fit_rows, loss_rows, *noise):
         calls.append(theta)
-        step = genuine(self, theta, fit_rows, loss_rows)
+        step = genuine(self, theta, fit_rows, loss_rows, *noise)
         assert step is not None
         return step._replace(gradient=np.where(np.arange(len(theta)) == 3, math.inf, 0)) if len(calls) == 2 else step
 

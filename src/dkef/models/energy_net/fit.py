@@ -1,7 +1,7 @@
 """Training of an energy network: Adam on minibatches, stopped early by the objective on the validation rows."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +10,11 @@ import numpy as np
 from dkef.core.arrays import Array
 from dkef.core.backend import Tensor, backend_of
 from dkef.core.errors import DkefError
-from dkef.models.energy_net.density import EnergyModel, density_jet, layers_of
-from dkef.models.energy_net.objectives import OBJECTIVES
+from dkef.models.energy_net.density import EnergyModel, layers_of
+from dkef.models.energy_net.objectives import draw_noise, exact, loss_rows
 from dkef.models.energy_net.spec import EnergyNetwork
 from dkef.models.kef.parameters import BaseMeasure
+from dkef.models.layers import Layer
 from dkef.models.protocol import Fit, FitContext
 from dkef.training.adam import clipped
 from dkef.training.checkpoint import checkpoint_identity
@@ -83,23 +84,21 @@ class EnergyTraining:
         self.loss_and_gradient, self.loss = self._compiled()
 
     def _compiled(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """(theta, x, noise) -> mean loss and gradient; the same without the gradient."""
+        """(theta, x, noise on x, noise of the objective) -> mean loss and gradient; (theta, x) -> the exact loss."""
         from dkef.core.tensorflow import tf
 
-        objective = OBJECTIVES[self.spec.objective]
-
-        def mean_loss(theta: Tensor, x: Tensor, noise: Tensor) -> Tensor:
+        def model(theta: Tensor) -> tuple[Sequence[Layer], BaseMeasure]:
             values = self.layout.unpack(theta)
-            layers, q0 = layers_of(values, self.spec.top_activation), base_measure(values)
-            return tf.reduce_mean(objective(lambda at: density_jet(layers, q0, at), x, noise))
+            return layers_of(values, self.spec.top_activation), base_measure(values)
 
-        def with_gradient(theta: Tensor, x: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        def with_gradient(theta: Tensor, x: Tensor, noise: Tensor, *drawn: Tensor) -> tuple[Tensor, Tensor]:
             with tf.GradientTape() as tape:
                 tape.watch(theta)
-                loss = mean_loss(theta, x, noise)
+                own = drawn[0] if drawn else None
+                loss = tf.reduce_mean(loss_rows(self.spec, *model(theta), x + noise, own))
             return loss, tape.gradient(loss, theta)
 
-        return tf.function(with_gradient), tf.function(mean_loss)
+        return tf.function(with_gradient), tf.function(lambda theta, x: tf.reduce_mean(exact(*model(theta), x)))
 
     def run(self) -> Progress:
         spec, context = self.spec, self.context
@@ -112,7 +111,9 @@ class EnergyTraining:
         i = progress.iteration
         rows = self.batches.between(i, i + 1)[0]
         noise = self.spec.noise_std * self.context.rng(f"training noise, iteration {i}").standard_normal(rows.shape)
-        loss, gradient = (result.numpy() for result in self._on(self.loss_and_gradient, progress.theta, rows, noise))
+        own = draw_noise(self.spec, rows.shape, self.context.rng(f"objective, iteration {i}"))
+        arrays = (progress.theta, rows, noise, *([] if own is None else [own]))
+        loss, gradient = (result.numpy() for result in self._on(self.loss_and_gradient, *arrays))
         gradient = gradient + self.decay * progress.theta
         norm = float(np.linalg.norm(gradient))
         if math.isfinite(norm) and math.isfinite(loss):
@@ -124,7 +125,7 @@ class EnergyTraining:
         return replace(progress, iteration=i + 1, loss_sum=progress.loss_sum + float(loss), gradient_norm=norm)
 
     def validation_loss(self, progress: Progress) -> float:
-        return float(self._on(self.loss, progress.theta, self.valid, np.zeros_like(self.valid)))
+        return float(self._on(self.loss, progress.theta, self.valid))
 
     @staticmethod
     def _on(function: Callable[..., Any], *arrays: Array) -> Any:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from dkef.config.typed import Count, NotNegative, Positive, section
 from dkef.core.arrays import Array
+from dkef.models.kef.spec import Objective, require_below_data
 from dkef.models.protocol import Fit, FitContext
 
 
@@ -25,7 +26,11 @@ class EnergyNetwork:
     top_activation: Literal["tanh", "softplus"] = "tanh"
     beta: Annotated[float, Field(gt=1)] = 2.0  # not trained; mu and sigma are
     # training
-    objective: Literal["score_matching"] = "score_matching"  # see `objectives`
+    # those of kernel families, see `objectives`; validation and test always use the exact one
+    objective: Objective = "exact"
+    slices: Count = 1  # random directions a row of sliced, sliced_vr, finite_difference and curvature_propagation
+    denoising_std: Positive = 0.1  # of the noise that denoising adds, beside noise_std
+    difference_step: Positive = 0.1  # distance of the points whose differences finite_difference takes
     learning_rate: Positive = 3e-3
     batch_rows: Count = 200
     noise_std: NotNegative = 0.05  # fresh noise on training rows, never on validation rows
@@ -36,6 +41,9 @@ class EnergyNetwork:
     validation_interval: Count = 20
     time_budget_hours: Positive = 3.0
     max_skipped: Count = 50  # so many steps in a row without a finite gradient are a divergence
+
+    def __post_init__(self) -> None:
+        require_below_data(self)
 
     def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:
         from dkef.models.energy_net.fit import fit_energy_network

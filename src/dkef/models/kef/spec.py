@@ -1,7 +1,7 @@
 """The (deep) kernel exponential family and how it is trained: every variant of the paper is a choice of these keys."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,6 +18,13 @@ Objective = Literal[
     "curvature_propagation",
     "approximate_backprop",
 ]
+
+
+def require_below_data(spec: Any) -> None:
+    """Noise and steps of objectives must not swallow the data."""
+    for key in ("denoising_std", "difference_step"):
+        value = getattr(spec, key)
+        require(value < 1, key, value, "> 0 and < 1, the standard deviation of a coordinate of whitened rows")
 
 
 @section
@@ -89,9 +96,7 @@ class KernelExponentialFamily:
         require(fixed or moving == "lambda", "phase2_parameters", moving, "lambda, or phase2_stopping=fixed")
         enough = len(self.kernel_scales) >= self.components
         require(enough, "kernel_scales", self.kernel_scales, f"at least {self.components} scales")
-        for key in ("denoising_std", "difference_step"):
-            value = getattr(self, key)
-            require(value < 1, key, value, "> 0 and < 1, the standard deviation of a coordinate of whitened rows")
+        require_below_data(self)
         require(not self.extra_unit or self.layers > 0, "extra_unit", self.extra_unit, "false without layers")
 
     def fit(self, train: Array, valid: Array, context: FitContext) -> Fit:

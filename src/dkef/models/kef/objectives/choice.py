@@ -12,7 +12,7 @@ from dkef.models.kef.objectives.propagation import approximate_backprop, curvatu
 from dkef.models.kef.objectives.views import DifferenceView, GradientView, JetView, View
 from dkef.models.kef.packed import in_precision
 from dkef.models.kef.parameters import BaseMeasure, KefParameters
-from dkef.models.kef.spec import KernelExponentialFamily
+from dkef.models.kef.spec import KernelExponentialFamily, Objective
 from dkef.models.kef.statistics import Statistics, on_one_thread
 from dkef.models.kef.variables import network_shapes
 
@@ -20,17 +20,23 @@ BLOCK = 100  # rows of one contribution to the statistics of many: [100, d, m] s
 
 
 def draw_noise(spec: KernelExponentialFamily, shape: tuple[int, int], rng: np.random.Generator) -> Array | None:
-    """What the objective draws for n rows of d coordinates: [n, s, columns], signs or normal; None where nothing."""
+    """What the objective draws for n rows of d coordinates, see `drawn`."""
+    widths = [width for _, width, _ in network_shapes(spec, shape[1])]
+    units = spec.components * (sum(widths) + (widths[-1] if widths else shape[1]))
+    return drawn(spec.objective, spec.slices, units, shape, rng)
+
+
+def drawn(
+    objective: Objective, slices: int, units: int, shape: tuple[int, int], rng: np.random.Generator
+) -> Array | None:
+    """Noise of an objective for n rows of d coordinates: [n, s, columns], signs or normal; None where it has none."""
     n, d = shape
-    if spec.objective in ("exact", "approximate_backprop"):
+    if objective in ("exact", "approximate_backprop"):
         return None
-    if spec.objective == "denoising":
+    if objective == "denoising":
         return rng.standard_normal((n, 1, d))
-    columns = d
-    if spec.objective == "curvature_propagation":
-        widths = [width for _, width, _ in network_shapes(spec, d)]
-        columns = spec.components * (sum(widths) + (widths[-1] if widths else d))
-    return 2.0 * rng.integers(2, size=(n, spec.slices, columns)) - 1.0
+    columns = units if objective == "curvature_propagation" else d
+    return 2.0 * rng.integers(2, size=(n, slices, columns)) - 1.0
 
 
 def view(

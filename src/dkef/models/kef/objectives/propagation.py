@@ -21,6 +21,7 @@ see one coordinate each. It does not for a Gaussian kernel on one layer of other
 two layers or more.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -34,24 +35,33 @@ from dkef.models.layers import Layer, affine
 
 
 class Unit(NamedTuple):
-    """A layer at n rows: the slope of its activation, and the root of its second derivative; [n, w] each."""
+    """A layer at n rows: the slope of its activation, and two factors of its second derivative; [n, w] each."""
 
     slope: Tensor
-    root: Tensor
+    back: Tensor  # the root of the second derivative, where it is not negative
+    forth: Tensor
 
 
 def activations(x: Tensor, layers: Sequence[Layer]) -> tuple[Tensor, list[Unit]]:
-    """phi(x) [n, w], and what each layer passes on."""
+    """phi(x) [n, w], and what each layer passes on; the factors have finite slopes everywhere, unlike a root."""
     ops, phi, units = backend_of(x), x, []
     for layer in layers:
         g = affine(layer, phi, x)
         if layer.activation == "softplus":
             phi, slope = ops.softplus_with_slope(g)
-            e = ops.exp(-0.5 * ops.abs(g))  # the root of slope (1 - slope), whose own slope is finite everywhere
-            units.append(Unit(slope, e / (1.0 + e * e)))
-        else:
+            e = ops.exp(-0.5 * ops.abs(g))
+            root = e / (1.0 + e * e)  # of slope (1 - slope)
+            units.append(Unit(slope, root, root))
+        elif layer.activation == "tanh":
+            phi = ops.tanh(g)
+            e = ops.exp(-ops.abs(g))
+            root = 2.0 * e / (1.0 + e * e)  # 1 / cosh(g), whose square is the slope
+            units.append(Unit(root * root, math.sqrt(2.0) * root, -math.sqrt(2.0) * root * phi))
+        elif layer.activation == "linear":
             phi = g
-            units.append(Unit(0.0 * g + 1.0, 0.0 * g))
+            units.append(Unit(0.0 * g + 1.0, 0.0 * g, 0.0 * g))
+        else:
+            raise ValueError(f"a network has the activation {layer.activation!r}; softplus, tanh and linear are known")
     return phi, units
 
 
@@ -61,43 +71,54 @@ def noise_columns(component: Component, d: int) -> list[int]:
     return [*widths, widths[-1] if widths else d]
 
 
-def curvature_propagation(component: Component, x: Tensor, psi: Tensor, signs: Tensor) -> KernelJet:
-    """Factors of s unbiased estimates of the trace at each row of x, over s; signs [n, s, sum of `noise_columns`]."""
-    ops, layers = backend_of(x), component.layers
+def propagated(x: Tensor, layers: Sequence[Layer], signs: Sequence[Tensor], top: Tensor) -> Jet:
+    """phi(x) [n, w], J t and s estimates of its Laplacians [n, s, w], over s; signs of each layer, `top` for phi."""
+    ops = backend_of(x)
     phi, units = activations(x, layers)
-    *own, top = ops.split(signs, noise_columns(component, x.shape[1]))
-    injected = [unit.root[:, None] * v for unit, v in zip(units, own, strict=True)]
-    slope = [unit.slope[:, None] for unit in units]
-    gaussian = component.kind == "gaussian"
-    root = component.tau**-0.5 if gaussian else 0.0
-    back, through_skips = root * top, 0.0
-    for layer, r, v in zip(reversed(layers), reversed(slope), reversed(injected), strict=True):
-        back = back * r + v
+    back, through_skips = top, 0.0
+    for layer, unit, v in zip(reversed(layers), reversed(units), reversed(signs), strict=True):
+        back = back * unit.slope[:, None] + unit.back[:, None] * v
         if layer.skip is not None:
             through_skips = through_skips + flat_matmul(back, ops.transpose(layer.skip))
         back = flat_matmul(back, ops.transpose(layer.weight))
     t = through_skips + back  # [n, s, d]
     first, second = t, 0.0 * t
-    for layer, r, v in zip(layers, slope, injected, strict=True):
+    for layer, unit, v in zip(layers, units, signs, strict=True):
         p = flat_matmul(first, layer.weight)
         if layer.skip is not None:
             p = p + flat_matmul(t, layer.skip)
-        first, second = r * p, v * p + r * flat_matmul(second, layer.weight)
-    share = 1.0 / signs.shape[1]
-    return kernel_jet(component, Jet(phi, first, share * second), psi, share / root * top if gaussian else None)
+        slope = unit.slope[:, None]
+        first, second = slope * p, unit.forth[:, None] * v * p + slope * flat_matmul(second, layer.weight)
+    return Jet(phi, first, second * (1.0 / top.shape[1]))
+
+
+def curvature_propagation(component: Component, x: Tensor, psi: Tensor, signs: Tensor) -> KernelJet:
+    """Factors of s unbiased estimates of the trace at each row of x, over s; signs [n, s, sum of `noise_columns`]."""
+    *own, top = backend_of(x).split(signs, noise_columns(component, x.shape[1]))
+    if component.kind == "linear":
+        return kernel_jet(component, propagated(x, component.layers, own, 0.0 * top), psi)
+    root = component.tau**-0.5
+    return kernel_jet(component, propagated(x, component.layers, own, root * top), psi, top / (root * top.shape[1]))
+
+
+def diagonal_laplacian(x: Tensor, layers: Sequence[Layer]) -> tuple[Tensor, Tensor, Tensor]:
+    """phi(x), its squared gradients and its Laplacians without mixed derivatives; [n, w] each."""
+    ops = backend_of(x)
+    phi, units = activations(x, layers)
+    ones = ops.like(np.ones((1, x.shape[1])), x)
+    squares, laplacian = 0.0 * x + 1.0, 0.0 * x
+    for layer, (slope, back, forth) in zip(layers, units, strict=True):
+        g = ops.matmul(squares, layer.weight * layer.weight)
+        if layer.skip is not None:
+            g = g + ops.matmul(ones, layer.skip * layer.skip)
+        squares, laplacian = slope * slope * g, back * forth * g + slope * ops.matmul(laplacian, layer.weight)
+    return phi, squares, laplacian
 
 
 def approximate_backprop(component: Component, x: Tensor, psi: Tensor) -> KernelJet:
     """Factors of the approximate trace at each row of x, as one bend; p is 0."""
     ops = backend_of(x)
-    phi, units = activations(x, component.layers)
-    ones = ops.like(np.ones((1, x.shape[1])), x)
-    squares, laplacian = 0.0 * x + 1.0, 0.0 * x  # sum_d (d_d h_j)^2 and L_j
-    for layer, (slope, root) in zip(component.layers, units, strict=True):
-        g = ops.matmul(squares, layer.weight * layer.weight)
-        if layer.skip is not None:
-            g = g + ops.matmul(ones, layer.skip * layer.skip)
-        squares, laplacian = slope * slope * g, root * root * g + slope * ops.matmul(laplacian, layer.weight)
+    phi, squares, laplacian = diagonal_laplacian(x, component.layers)
     if component.kind == "linear":
         s = laplacian[:, None]
         return KernelJet(kernel_matrix(component, phi, psi), 0.0 * s, s, -component.rho * psi)

@@ -10,6 +10,7 @@ from dkef.core.files import write_text
 from dkef.core.tables import write_table
 from dkef.metrics.summary import paired_rows
 from dkef.report.claims.catalogue import judge_all
+from dkef.report.figures.catalogue import find
 from dkef.report.figures.drawing import draw, save
 from dkef.report.pages.catalogue import PAGES
 from dkef.report.pages.html import html_of

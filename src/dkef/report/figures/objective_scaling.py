@@ -42,6 +42,8 @@ def draw(results: Results) -> Figure:
             _line(grid[0, column], lines.get(("step_ms", kind, w), {}), look, "-")
             _line(grid[0, column], lines.get(("products_ms", kind, w), {}), look, ":")
             _line(grid[1, column], lines.get(("peak_mb", kind, w), {}), look, "-")
+        grid[0, column].set_yscale("log")
+        grid[1, column].set_ylim(bottom=0)
         grid[1, column].set_xlabel("dimension")
     grid[0, 0].set_ylabel("processor time of a step, ms")
     grid[1, 0].set_ylabel("peak memory, MB")
@@ -68,6 +70,5 @@ def _line(axes: Axes, line: Mapping[int, float], look: Look, style: str) -> None
     marker = look.marker if style == "-" else None
     axes.plot(at, [line[d] for d in at], color=look.color, linestyle=style, marker=marker, markersize=4)
     axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.set_xticks(at, [str(d) for d in at])
     axes.minorticks_off()

@@ -24,7 +24,7 @@ from dkef.core.streams import rng_for
 from dkef.data.splits import write_splits
 from dkef.data.whitening import Whitening
 from dkef.metrics.grid import write_grid
-from dkef.report.figures import benchmarks
+from dkef.report.figures import benchmarks, objective_scaling
 from dkef.report.figures.catalogue import FIGURES
 from dkef.report.figures.drawing import draw, save
 from dkef.report.figures.look import look_of
@@ -347,3 +347,13 @@ def test_an_unknown_figure_is_named_with_a_hint() -> None:
 def test_a_format_that_cannot_be_made_reproducible_is_refused(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     with pytest.raises(DkefError, match="figures are written as"):
         save(drawn["real_traces"], tmp_path / "figure.jpg")
+
+
+def test_memory_of_wide_networks_is_within_its_panel():
+    """Columns share an axis whose lower end is 0; the first and narrowest must not set the upper one."""
+    results = made_up.scaling_inputs()
+    largest = max(value for name, value in results.tables["objective_scaling"].items() if "peak_mb" in name)
+    figure = objective_scaling.draw(results)
+    for axes in figure.axes[3:]:
+        assert axes.get_ylim()[0] == 0
+        assert axes.get_ylim()[1] >= largest

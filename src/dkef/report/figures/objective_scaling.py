@@ -43,8 +43,8 @@ def draw(results: Results) -> Figure:
             _line(grid[0, column], lines.get(("products_ms", kind, w), {}), look, ":")
             _line(grid[1, column], lines.get(("peak_mb", kind, w), {}), look, "-")
         grid[0, column].set_yscale("log")
-        grid[1, column].set_ylim(bottom=0)
         grid[1, column].set_xlabel("dimension")
+    grid[1, 0].set_ylim(bottom=0)  # after all columns: a limit that is set before fixes the other one, too
     grid[0, 0].set_ylabel("processor time of a step, ms")
     grid[1, 0].set_ylabel("peak memory, MB")
     foot.finish(figure, left=0.75, top=0.35, bottom=0.9, right=0.98, wspace=0.12, hspace=0.1)

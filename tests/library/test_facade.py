@@ -353,7 +353,7 @@ def test_help_lists_what_there_is():
 
 @pytest.mark.parametrize(("width", "worse"), [(1.0, False), (0.9, False), (0.3, True)])
 def test_a_fit_that_a_normal_distribution_beats_is_told(width, worse, caplog):
-    valid = np.random.default_rng(0).standard_normal((200, 2))
+    train, valid = np.random.default_rng(0).standard_normal((2, 200, 2))
     log_p = norm(scale=width).logpdf(valid).sum(axis=1)
-    warn_if_worse_than_normal("dkef", log_p, valid)
+    warn_if_worse_than_normal("dkef", log_p, train, valid)
     assert ("dkef is worse on held-out rows than a normal distribution" in caplog.text) == worse

@@ -9,10 +9,9 @@ import pytest
 
 from dkef.core.errors import ConfigError
 from dkef.report.bundle_tables import KINDS, BundleTable, bundle_table, median_text
-from dkef.results.bundle import CELLS, CELLS_TABLE
 from dkef.results.experiment import ExperimentInfo
 from dkef.results.lookup import Results
-from dkef.results.tables import METRICS
+from dkef.results.tables import CELLS, CELLS_TABLE, METRICS
 from tests import made_up
 
 

@@ -208,6 +208,12 @@ CASES = {
     "wider_baselines_do_not_help": Case(lambda m: wide(m, 0.05), lambda m: wide(m, 0.5)),
     "lambda_c_helps": Case(lambda m: variant(m, "no_lambda_c", 1), lambda m: variant(m, "no_lambda_c", -1)),
     "rkhs_norm_harms": Case(lambda m: variant(m, "rkhs_norm", 1), lambda m: variant(m, "rkhs_norm", -1)),
+    "ratio_of_separated_components": Case(lambda m: separated(m, 0.25), lambda m: separated(m, 1.0), empty_separated),
+    "separated_components_are_fitted_apart": Case(
+        lambda m: separated(m, 1.0),
+        lambda m: separated(m, 1.0, 0.1),
+        empty_separated,
+    ),
     "sliced_reaches_the_score_loss_of_exact": Case(
         objective_losses(sliced=-38.0, exact=-40.0),
         objective_losses(sliced=-30.0, exact=-40.0),
@@ -229,12 +235,6 @@ CASES = {
         lambda m: objective_losses(approximate_backprop=-20.0, curvature_propagation=-30.0, sliced=-40.0)(Made(1)),
     ),
     "sliced_is_faster_than_exact": Case(lambda m: objective_seconds(m, 0.4), lambda m: objective_seconds(m, 1.5)),
-    "ratio_of_separated_components": Case(lambda m: separated(m, 0.25), lambda m: separated(m, 1.0), empty_separated),
-    "separated_components_are_fitted_apart": Case(
-        lambda m: separated(m, 1.0),
-        lambda m: separated(m, 1.0, 0.1),
-        empty_separated,
-    ),
 }  # fmt: skip
 
 

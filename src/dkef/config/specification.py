@@ -1,6 +1,9 @@
 """What the class of a model's specification states for planning: see `dkef.models.protocol.Trainable`."""
 
-from dkef.config.schema.normaliser import Normaliser
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # models import this module, and their results know nothing of a normaliser
+    from dkef.config.schema.normaliser import Normaliser
 
 
 def is_normalised(specification: object) -> bool:
@@ -13,7 +16,7 @@ def no_log_z(specification: object) -> str:
     return "" if is_normalised(specification) else str(getattr(specification, "no_log_z", ""))
 
 
-def log_z_obstacle(specification: object, settings: Normaliser) -> str:
+def log_z_obstacle(specification: object, settings: "Normaliser") -> str:
     """What keeps these settings from finding log Z, as the end of a sentence; empty where nothing does."""
     if reason := no_log_z(specification):
         return f"is not normalised, and its log Z cannot be estimated: {reason}"

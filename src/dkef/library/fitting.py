@@ -21,6 +21,7 @@ from dkef.library.normalise import log_z_of, require_samples
 from dkef.library.progress import display
 from dkef.library.quiet import computing
 from dkef.library.rows import RowsError, as_rows, column_names, require_fittable
+from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import FitContext, Trainable, fit_model
 
 log = logging.getLogger("dkef.fit")
@@ -79,7 +80,7 @@ def fit(
         place.unlink(missing_ok=True)
     _warn(name, fitted.status, "ok" if log_z_samples == 0 else log_z.status)
     if log_z.value is not None:
-        warn_if_worse_than_normal(name, fitted.model.log_density(valid) - log_z.value, valid)
+        warn_if_worse_than_normal(name, fitted.model.log_density(valid) - log_z.value, train, valid)
     return FittedDensity(
         fitted.model, whitening, log_z, name, names, seed, fitted.status, fitted.stopped, fitted.notes, fitted.trace
     )
@@ -92,13 +93,16 @@ def _warn(name: str, status: str, log_z_status: str) -> None:
         log.warning("log Z of %s is %s", name, log_z_status)
 
 
-def warn_if_worse_than_normal(name: str, log_p: Array, valid: Array) -> None:
-    """Say so where held-out rows [n, d] are less likely, log_p being [n], than under the normal that whitening fits.
+def warn_if_worse_than_normal(name: str, log_p: Array, train: Array, valid: Array) -> None:
+    """Say so where held-out rows [n, d] are less likely, log_p being [n], than under a normal fitted to the others.
 
     Score matching compares log densities where there are rows, never across the gaps between them: how mass is shared
     among separated parts, and what lies in between, it does not see. Likelihood does, and this is the cheapest rival.
     """
-    log_normal = -0.5 * (valid**2).sum(axis=1) - 0.5 * valid.shape[1] * math.log(2 * math.pi)
+    try:
+        log_normal = GaussianModel.fit(train).log_density(valid)
+    except DkefError:  # too few rows for a covariance
+        return
     behind = log_normal - log_p
     if behind.mean() > LEAST_BEHIND * max(behind.std() / math.sqrt(len(valid)), np.finfo(float).eps):
         log.warning(

@@ -11,11 +11,12 @@ from dkef.config.plan import Plan
 from dkef.core.errors import ConfigError
 from dkef.report.claims.catalogue import judge_all
 from dkef.report.claims.verdict import FAILED, HELD, NO_TEST, OPEN
-from dkef.results.bundle import CELLS_TABLE, read_bundle
+from dkef.results.bundle import read_bundle
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results, Run
 from dkef.results.names import label_of, model_order
 from dkef.results.publish import results_of
+from dkef.results.tables import CELLS_TABLE
 
 NOT_RUN = "not run yet"
 # Metrics with their heading and significant digits.

@@ -25,17 +25,8 @@ from dkef.core.hdf5 import write_hdf5
 from dkef.core.tables import read_table, write_table
 from dkef.results.gather import order_metrics
 from dkef.results.read import Grid, Key, read_grid
-from dkef.results.tables import METRICS, Table
+from dkef.results.tables import CELLS, METRICS, SECONDS
 
-CELLS = (
-    "dataset", "model", "seed", "config_digest", "code_version", "code_date", "processor", "libraries",
-    "status", "stopped", "train_seconds", "normalise_seconds",
-)  # fmt: skip
-SECONDS = ("train_seconds", "normalise_seconds")
-CELLS_TABLE = Table(
-    "cells", "results/published/{experiment}/cells.csv", columns=CELLS,
-    texts=tuple(name for name in CELLS if name not in (*SECONDS, "seed")),
-)  # fmt: skip
 TRACE = ("iteration", "validation_loss")
 FOREIGN = "give the folder of a bundle that `make publish` wrote"
 

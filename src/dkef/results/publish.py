@@ -13,12 +13,12 @@ import pandas as pd
 from dkef.core.tables import as_numbers, read_table
 from dkef.metrics.summary import summary_rows
 from dkef.models.storage import read_training
-from dkef.results.bundle import CELLS, CELLS_TABLE, TRACE, Bundle, keys_of
+from dkef.results.bundle import TRACE, Bundle, keys_of
 from dkef.results.experiment import DatasetEntry, ExperimentInfo
 from dkef.results.gather import order_metrics
 from dkef.results.lookup import Results
 from dkef.results.read import Grid, Key, read_benchmark, read_grid, read_trace
-from dkef.results.tables import CELL, GRIDS, METRICS, SUMMARY, TRACES
+from dkef.results.tables import CELL, CELLS, CELLS_TABLE, GRIDS, METRICS, SUMMARY, TRACES
 
 PANEL_SEED = 0  # the run whose density Figure 2 draws
 KERNELS_OF = "dkef_g15"  # the model whose kernels a claim looks at, in every run

@@ -18,11 +18,11 @@ from dkef.config.jobs import Wanted, cell_jobs
 from dkef.config.plan import Plan
 from dkef.core.screen import failed
 from dkef.core.tables import read_table
-from dkef.results.bundle import CELLS, SECONDS, keys_of
+from dkef.results.bundle import keys_of
 from dkef.results.cost import CostModel
 from dkef.results.read import Key
 from dkef.results.schedule import Schedule
-from dkef.results.tables import CELL, METRICS
+from dkef.results.tables import CELL, CELLS, METRICS, SECONDS
 
 STATES = ("done", "running", "failed", "left")
 

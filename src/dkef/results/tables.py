@@ -141,3 +141,14 @@ TRAINING_COSTS = Table("training_costs", f"{CELL}/train.benchmark.jsonl", reader
 # What two tables of the report are made from; figures and pages say so in their catalogues.
 BEHIND_CLAIMS = (METRICS, SUMMARY, GRIDS, SCORE_TRACES)
 BEHIND_REFERENCE_VALUES = (SUMMARY, KNOWN_VALUES)
+
+# What a bundle says of its cells.
+CELLS = (
+    "dataset", "model", "seed", "config_digest", "code_version", "code_date", "processor", "libraries",
+    "status", "stopped", "train_seconds", "normalise_seconds",
+)  # fmt: skip
+SECONDS = ("train_seconds", "normalise_seconds")
+CELLS_TABLE = Table(
+    "cells", "results/published/{experiment}/cells.csv", columns=CELLS,
+    texts=tuple(name for name in CELLS if name not in (*SECONDS, "seed")),
+)  # fmt: skip

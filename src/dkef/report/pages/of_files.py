@@ -9,9 +9,8 @@ import pandas as pd
 from dkef.core.provenance import canonical
 from dkef.data.card import card
 from dkef.models.storage import read_training
-from dkef.results.bundle import CELLS_TABLE
 from dkef.results.lookup import Results
-from dkef.results.tables import DEVIATIONS, FIDELITY, MODELS, TRAINING_COSTS
+from dkef.results.tables import CELLS_TABLE, DEVIATIONS, FIDELITY, MODELS, TRAINING_COSTS
 
 
 def cards(results: Results) -> dict[str, Any]:

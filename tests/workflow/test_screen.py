@@ -54,6 +54,11 @@ def test_a_path_of_another_experiment_says_which_one_it_needs(tmp_path: Path) ->
     assert sentence in done.stdout + done.stderr
 
 
+def _hear_ctrl_c() -> None:
+    """A shell without job control starts what runs in the background with SIGINT ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 def test_ctrl_c_shows_one_line(tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project")
@@ -64,7 +69,7 @@ def test_ctrl_c_shows_one_line(tmp_path: Path) -> None:
     with open(tmp_path / "shown", "w") as shown:
         run = subprocess.Popen(
             [*command, "experiment=contract"], cwd=project.folder, env=project.environment(), stdout=shown,
-            stderr=shown, start_new_session=True,
+            stderr=shown, start_new_session=True, preexec_fn=_hear_ctrl_c,
         )  # fmt: skip
         while run.poll() is None and not (log.exists() and "under way" in log.read_text()):
             time.sleep(0.1)

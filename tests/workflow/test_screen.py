@@ -54,9 +54,10 @@ def test_a_path_of_another_experiment_says_which_one_it_needs(tmp_path: Path) ->
     assert sentence in done.stdout + done.stderr
 
 
-def _hear_ctrl_c() -> None:
-    """A shell without job control starts what runs in the background with SIGINT ignored, and children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+# A shell without job control starts what runs in the background with SIGINT ignored, and children inherit that.
+HEARS_CTRL_C = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 @pytest.mark.slow
@@ -68,8 +69,8 @@ def test_ctrl_c_shows_one_line(tmp_path: Path) -> None:
     log = project.folder / folder / "train.log"
     with open(tmp_path / "shown", "w") as shown:
         run = subprocess.Popen(
-            [*command, "experiment=contract"], cwd=project.folder, env=project.environment(), stdout=shown,
-            stderr=shown, start_new_session=True, preexec_fn=_hear_ctrl_c,
+            [sys.executable, "-c", HEARS_CTRL_C, *command, "experiment=contract"], cwd=project.folder, env=project.environment(), stdout=shown,
+            stderr=shown, start_new_session=True,
         )  # fmt: skip
         while run.poll() is None and not (log.exists() and "under way" in log.read_text()):
             time.sleep(0.1)

@@ -69,8 +69,8 @@ def test_ctrl_c_shows_one_line(tmp_path: Path) -> None:
     log = project.folder / folder / "train.log"
     with open(tmp_path / "shown", "w") as shown:
         run = subprocess.Popen(
-            [sys.executable, "-c", HEARS_CTRL_C, *command, "experiment=contract"], cwd=project.folder, env=project.environment(), stdout=shown,
-            stderr=shown, start_new_session=True,
+            [sys.executable, "-c", HEARS_CTRL_C, *command, "experiment=contract"], cwd=project.folder,
+            env=project.environment(), stdout=shown, stderr=shown, start_new_session=True,
         )  # fmt: skip
         while run.poll() is None and not (log.exists() and "under way" in log.read_text()):
             time.sleep(0.1)

@@ -119,7 +119,7 @@ def conclude(
         "log_z": z.log_mean,
         "log_z_stderr": z.stderr,
         "log_z_low": z.log_mean - TWO_SIDED * z.stderr,
-        "log_z_high": max(method.upper_limit, method.lower_limit),
+        "log_z_high": method.upper_limit,
         "log_z_bias_bound": bias,
         "bound_condition": condition,
         "effective_sample_size": z.effective_sample_size,

@@ -1,9 +1,15 @@
 """An interval for log Z from several estimates, none of which is taken at its word.
 
-Every method draws independent weights r with mean Z. What it says of itself may be wrong in one direction only: it can
-overlook part of Z, never invent any. So each also gives a lower limit that holds whatever the tail of r is like:
-E min(r, c) <= Z for every c that is fixed before r is drawn, and min(r, c) has all its moments, so that a normal lower
-confidence limit of its mean is one of Z. Another estimate whose own upper limit lies below has missed mass.
+Every method draws independent weights r >= 0 with mean Z. What it says of itself is wrong where n draws miss a part of
+their distribution: rare large weights make it too small, rare small ones too large. So each also gives a lower limit of
+log Z that assumes nothing but r >= 0. Another estimate whose own upper limit lies below has missed mass.
+
+For m >= Z and 0 < a < 1 the product of 1 + a (r_i - m) / m over the draws has an expectation of at most 1, and none of
+its factors is negative: by Markov's inequality it exceeds 1 / level with a chance of at most `level`. The same holds of
+the mean of such products over several a. With u = a (r - m) / m >= -a each factor has log(1 + u) >= u - g(a) u^2, where
+g(a) = -(log(1 - a) + a) / a^2, so that sums of r and r^2 are enough to find the largest m that is excluded. Weights are
+cut to min(r, c), with a mean of at most Z for every c that is fixed before r is drawn: one large weight would otherwise
+spoil the sum of squares. (Fan, Grama, Liu 2015; Waudby-Smith, Ramdas 2024.)
 """
 
 import math
@@ -19,11 +25,11 @@ from dkef.normaliser.moments import Moments
 COVERAGE = 0.95
 TWO_SIDED = float(norm.ppf(0.5 + COVERAGE / 2))
 REFUTING_LEVEL = 1e-3  # chance that a lower limit lies above Z
-REFUTING = float(norm.isf(REFUTING_LEVEL))
 DISAGREEMENT = 3.3  # standard errors between independent estimates: a chance of a thousandth
 ROUNDING = 1e-9  # nats: of weights that are all the same
 LARGEST_REMOVED = 1e6  # weight in units of c, beyond which the rounding of its square would show
-TRUNCATED_SHARE = 0.01  # of Z that one truncated weight makes at most: the sum is then normal enough
+TRUNCATED_SHARE = 0.01  # of Z that one truncated weight makes at most
+LARGEST_STAKE = 0.9  # a: the larger, the less n equal weights leave open, about log(1 / level) / (a n) of Z
 
 # An estimate that few samples carry is too small and looks too sure of itself. These limits are conventions.
 LEAST_EFFECTIVE = 100.0  # samples; the relative error of Z is then 10 %
@@ -59,8 +65,15 @@ def truncation(log_z: float, count: int) -> float:
     return log_z + math.log(count * TRUNCATED_SHARE) if count * TRUNCATED_SHARE > 1 else log_z
 
 
-def lower_limit(moments: Moments, log_c: float, deviations: float = REFUTING) -> float:
-    """Lower confidence limit of log Z from min(r, c); -inf where it says nothing.
+def lower_limit(moments: Moments, log_c: float, level: float = REFUTING_LEVEL) -> float:
+    """Lower confidence limit of log Z from min(r, c); -inf where it says nothing."""
+    mean, squares = truncated_sums(moments, log_c)
+    limit = excluded_mean(moments.count, mean, squares, level)
+    return log_c + math.log(limit) if limit > 0 else -math.inf
+
+
+def truncated_sums(moments: Moments, log_c: float) -> tuple[float, float]:
+    """Mean of min(r, c) / c, and sum of its squares.
 
     Moments keep the largest weights, and those beyond c are among them unless c was far too small. Where they are not,
     or are so large that nothing of the others is left in the sums, the others count as 0: that only lowers the limit.
@@ -71,13 +84,28 @@ def lower_limit(moments: Moments, log_c: float, deviations: float = REFUTING) ->
     beyond = largest[largest > 1]
     if len(beyond) and (len(beyond) == len(largest) or beyond[0] > LARGEST_REMOVED):
         kept = np.minimum(largest, 1.0)
-        mean, squares = float(kept.sum()) / n, float((kept**2).sum())
-    else:
-        mean = math.exp(moments.log_mean - log_c) - float((beyond - 1).sum()) / n
-        squares = math.exp(moments.log_sum_squares - 2 * log_c) - float((beyond**2 - 1).sum())
-    variance = max(squares / n - mean**2, 0.0)
-    limit = mean - deviations * math.sqrt(variance / n)
-    return log_c + math.log(limit) if limit > 0 else -math.inf
+        return float(kept.sum()) / n, float((kept**2).sum())
+    mean = math.exp(moments.log_mean - log_c) - float((beyond - 1).sum()) / n
+    squares = math.exp(moments.log_sum_squares - 2 * log_c) - float((beyond**2 - 1).sum())
+    return mean, max(squares, n * mean**2)
+
+
+def excluded_mean(n: int, mean: float, squares: float, level: float) -> float:
+    """Largest m that n values >= 0 exclude as an upper limit of their expectation; 0 if they exclude none.
+
+    Each a excludes m where, with t = 1 / m, the sum of u - g(a) u^2 reaches log(count / level): a quadratic in t, of
+    which the smallest root counts, since every product falls with m. a is halved until one draw cannot matter.
+    """
+    stakes = LARGEST_STAKE * 0.5 ** np.arange(math.ceil(math.log2(n)) + 1)
+    g = -(np.log1p(-stakes) + stakes) / stakes**2
+    square = g * stakes**2 * squares
+    linear = n * mean * (stakes + 2 * g * stakes**2)
+    constant = n * (stakes + g * stakes**2) + math.log(len(stakes) / level)
+    discriminant = linear**2 - 4 * square * constant
+    able = discriminant >= 0
+    # 1 / t of the smaller root, in the form that does not subtract like numbers
+    means = (linear[able] + np.sqrt(discriminant[able])) / (2 * constant[able])
+    return float(means.max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -145,8 +173,7 @@ def judge(main: Method, others: Sequence[Method]) -> Verdict:
     `main` was chosen before it drew its weights, and is reported unless it is in doubt or refuted; other draws from its
     own proposal never replace it, since to take those without a large weight is to leave out mass. Its standard error
     makes the interval; a sound method that differs by more than both errors explain extends it as far as its own
-    estimate, and so does the largest lower limit. A method in doubt of its own confirms by agreeing, and says nothing
-    by differing.
+    estimate. A method in doubt of its own confirms by agreeing, and says nothing by differing.
     """
     methods = [main, *others]
     standing = [method for method in methods if method.refuted_by(methods) is None]
@@ -167,5 +194,4 @@ def judge(main: Method, others: Sequence[Method]) -> Verdict:
     if not confirmed:
         said = [f"{m.name} {m.log_z - reported.log_z:+.2g} nats" for m in methods if m.name != reported.name]
         reasons.append("no second method confirms it" + (f" ({', '.join(said)})" if said else ""))
-    high = max([high, *(method.lower_limit for method in methods)])
     return Verdict(reported, low, high, tuple(reasons))

@@ -39,3 +39,10 @@ def test_the_reproduction_tells_its_reports_what_to_draw_and_how_many_runs_to_ex
     assert (red.planned("dkef"), red.planned("dkef_no_noise"), red.planned("dkef_by_q0")) == (15, 5, 1)
     assert entries["redwine_distinct"].variant_of == "redwine"
     assert red.variant_of is None
+
+
+def test_a_null_reference_trains_no_other_model_for_a_p_value():
+    redwine = Plan("laptop").reference("redwine", "maf"), Plan("laptop").fixed_q0_reference("redwine", "maf")
+    assert redwine == ("dkef", "dkef_fixed_q0")
+    plan = Plan("laptop", ["comparison.reference_model=null", "comparison.fixed_q0_reference=null"])
+    assert plan.reference("redwine", "maf") is plan.fixed_q0_reference("redwine", "maf") is None

@@ -180,7 +180,9 @@ def fssd_p_value_fixed_q0(case: Case) -> Estimate:
     return _p_value(case, case.settings.fixed_q0_reference, case.fixed_q0_reference)
 
 
-def _p_value(case: Case, name: str, reference: EvaluatedModel | None) -> Estimate:
+def _p_value(case: Case, name: str | None, reference: EvaluatedModel | None) -> Estimate:
+    if name is None:
+        raise UnavailableError("undefined: the experiment names no reference")
     if case.name == name:
         raise UnavailableError("undefined: the model is its own reference")
     if reference is None:

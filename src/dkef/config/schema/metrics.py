@@ -10,8 +10,8 @@ from dkef.config.typed import AtLeastTwo, NotNegative, Positive, section
 class Comparison:
     """Settings of the metrics."""
 
-    reference_model: str = "dkef"  # fssd_p_value is near 0 where this model fits better
-    fixed_q0_reference: str = "dkef_fixed_q0"  # the same for Figure 6, as fssd_p_value_fixed_q0
+    reference_model: str | None = "dkef"  # fssd_p_value is near 0 where this model fits better; None: no p-value
+    fixed_q0_reference: str | None = "dkef_fixed_q0"  # the same for Figure 6, as fssd_p_value_fixed_q0
     fssd_locations: AtLeastTwo = 100
     fssd_location_noise: NotNegative = 0.2
     fssd_bandwidth_factor: Positive = 1.0  # times the median distance between test points

@@ -11,7 +11,7 @@ from dkef.core.errors import ConfigError
 from dkef.report.bundle_tables import KINDS, BundleTable, bundle_table, median_text
 from dkef.results.experiment import ExperimentInfo
 from dkef.results.lookup import Results
-from dkef.results.tables import CELLS, CELLS_TABLE, METRICS
+from dkef.results.tables import CELLS, CELLS_TABLE, METRICS, SECONDS
 from tests import made_up
 
 
@@ -89,22 +89,30 @@ def log_z_row(model: str, value: float, metric: str = "log_z") -> dict[str, obje
 def test_log_z_of_the_same_model_by_q0_stands_beside_the_other_estimate():
     info = ExperimentInfo("reproduction", "", ())
     rows = [log_z_row("dkef_by_q0", 127.0), log_z_row("dkef", 127.2), log_z_row("dkef_by_q0", 0.5, "log_z_bias_bound")]
-    table = bundle_table(about("log_z"), Results(info, {"metrics": pd.DataFrame(rows)}), "page").set_index("dataset")
+    cell = {"dataset": "redwine", "model": "dkef_by_q0", "seed": 0}
+    cells = pd.DataFrame(
+        [dict.fromkeys(CELLS, "x") | cell | {"effective_sample_size": 5e6, "normalise_seconds": 9000.0}]
+    )
+    tables = {"metrics": pd.DataFrame(rows), CELLS_TABLE.name: cells}
+    table = bundle_table(about("log_z"), Results(info, tables), "page").set_index("dataset")
     assert table.loc["RedWine", "log Z by q0"] == "127.0000 (0.01)"
     assert table.loc["RedWine", "difference"] == "-0.200"
     assert table.loc["RedWine", "bound on its bias"] == "0.5"
     assert table.loc["RedWine", "samples of q0"] == "1e+10"
+    assert table.loc["RedWine", "effective samples"] == "5e+06"
+    assert table.loc["RedWine", "core-hours"] == "2.50"
     assert table.loc["Parkinsons", "log Z by q0"] == "not run yet"
 
 
 def test_costs_add_up():
-    cells = pd.DataFrame([dict.fromkeys(CELLS, "x") | {"dataset": "redwine", "train_seconds": s, "normalise_seconds": n}
-                          for s, n in ((3600.0, math.nan), (1800.0, 360.0))])  # fmt: skip
+    cells = pd.DataFrame([dict.fromkeys(CELLS, "x") | {"dataset": "redwine"} | dict(zip(SECONDS, seconds, strict=True))
+                          for seconds in ((3600.0, math.nan, 36.0), (1800.0, 360.0, 36.0))])  # fmt: skip
     results = made_up.benchmark_inputs(("redwine",), 1)
     table = bundle_table(about("costs"), replace(results, tables={CELLS_TABLE.name: cells}), "page")
     assert list(table["dataset"]) == ["RedWine", "all"]
     assert list(table["training, hours"]) == ["1.50", "1.50"]
     assert list(table["log Z, hours"]) == ["0.10", "0.10"]
+    assert list(table["metrics and grids, hours"]) == ["0.02", "0.02"]
 
 
 @pytest.mark.parametrize("shows", [kind for kind in KINDS if kind not in ("claims", "costs", "log_z")])

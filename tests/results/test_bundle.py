@@ -11,7 +11,7 @@ import pytest
 from dkef.core.errors import DkefError
 from dkef.report.bundled import write_all
 from dkef.report.figures.drawing import draw
-from dkef.results.bundle import CELLS, Bundle, merge, read_bundle, write_bundle
+from dkef.results.bundle import CELL_NUMBERS, CELLS, Bundle, merge, read_bundle, write_bundle
 from dkef.results.publish import results_of
 from dkef.results.read import Grid
 from dkef.results.tables import GRIDS, METRICS
@@ -33,7 +33,7 @@ def bundle(seeds: int = 3, code_date: str = "2026-01-01", digest: str = "c0", ex
     cells = pd.DataFrame([
         dict.fromkeys(CELLS, "x") | {
             "dataset": d, "model": m, "seed": s, "config_digest": digest, "code_date": code_date,
-            "code_version": code_date, "train_seconds": 1.5, "normalise_seconds": None,
+            "code_version": code_date, **dict.fromkeys(CELL_NUMBERS), "train_seconds": 1.5,
         }
         for d, m, s in keys
     ])  # fmt: skip

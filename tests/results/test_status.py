@@ -13,7 +13,7 @@ from dkef.config.listing import GROUPS, description, listing
 from dkef.config.plan import Plan
 from dkef.core.files import write_json
 from dkef.core.tables import write_table
-from dkef.results.bundle import CELLS
+from dkef.results.bundle import CELL_NUMBERS, CELLS
 from dkef.results.cost import CostModel, Rate
 from dkef.results.status import status_of
 from dkef.results.tables import METRICS
@@ -50,7 +50,10 @@ def test_every_state_is_told_from_the_others(plan: Plan, tmp_path: Path) -> None
     bundle = tmp_path / "bundle"
     metrics(bundle / "metrics.csv", "gaussian", 2, "untrusted: for a reason")
     row = dict.fromkeys(CELLS, "") | {"dataset": "ring", "model": "gaussian"}
-    cells = [row | {"seed": seed, "train_seconds": 10, "normalise_seconds": 5} for seed in (0, 2)]
+    cells = [
+        row | {"seed": seed, **dict.fromkeys(CELL_NUMBERS), "train_seconds": 10, "normalise_seconds": 5}
+        for seed in (0, 2)
+    ]
     write_table(bundle / "cells.csv", CELLS, cells)
     write_json(bundle / "bundle.json", {"experiment": "states", "cells": 2})
     # kcef: seed 0 runs, seed 1 has failed after training, seed 2 was not begun.

@@ -11,7 +11,7 @@ from dkef.config.plan import Plan
 from dkef.core.errors import ConfigError
 from dkef.report.claims.catalogue import judge_all
 from dkef.report.claims.verdict import FAILED, HELD, NO_TEST, OPEN
-from dkef.results.bundle import read_bundle
+from dkef.results.bundle import keys_of, read_bundle
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results, Run
 from dkef.results.names import label_of, model_order
@@ -160,7 +160,9 @@ def log_z(results: Results, about: BundleTable) -> pd.DataFrame:
     plan = Plan(results.info.experiment)
     asked = [(d, m, plan.experiment.models[m].of, s) for d, m, s in plan.cells if plan.by_q0(d, m)]
     rows = []
+    cells = results.frame(CELLS_TABLE)
     for dataset, model, of, seed in asked:
+        made = cells[[key == (dataset, model, seed) for key in keys_of(cells)]]
         found = {name: results.run((dataset, name, seed), "log_z") for name in (model, of)}
         bound = results.run((dataset, model, seed), "log_z_bias_bound")
         both = [run.value for run in found.values()]
@@ -171,6 +173,8 @@ def log_z(results: Results, about: BundleTable) -> pd.DataFrame:
             "samples of q0": f"{plan.cell(dataset, model).normaliser.samples:.0e}",
             "log Z by q0": _log_z_text(found[model]),
             "bound on its bias": f"{bound.value:.2g}" if math.isfinite(bound.value) else "none",
+            "effective samples": _most(made["effective_sample_size"], ".3g"),
+            "core-hours": _most(made["normalise_seconds"] / 3600, ".2f"),
             "log Z by the other estimate": _log_z_text(found[of]),
             "difference": f"{difference:.3f}" if math.isfinite(difference) else "",
         })  # fmt: skip
@@ -184,9 +188,9 @@ def _log_z_text(run: Run) -> str:
 
 
 def costs(results: Results, about: BundleTable) -> pd.DataFrame:
-    """Hours of the stages that take long, set by set, and in all."""
+    """Hours of all jobs, set by set, and in all."""
     cells = results.frame(CELLS_TABLE)
-    stages = {"training": "train_seconds", "log Z": "normalise_seconds"}
+    stages = {"training": "train_seconds", "log Z": "normalise_seconds", "metrics and grids": "other_seconds"}
     titles = {entry.name: entry.title for entry in results.info.datasets}
 
     def row(name: str, rows: pd.DataFrame) -> dict[str, str]:
@@ -198,8 +202,8 @@ def costs(results: Results, about: BundleTable) -> pd.DataFrame:
     return pd.DataFrame([*by_set, row("all", cells)])
 
 
-def _most(seconds: pd.Series) -> str:
-    return "" if seconds.isna().all() else f"{seconds.max():.0f}"
+def _most(numbers: pd.Series, digits: str = ".0f") -> str:
+    return "" if numbers.isna().all() else format(numbers.max(), digits)
 
 
 KINDS: Mapping[str, Callable[[Results, BundleTable], pd.DataFrame]] = {

@@ -1,7 +1,7 @@
 """Bundles: the finished cells of an experiment in a few small files, to be kept in the repository and merged.
 
     metrics.csv     every metric of every finished cell
-    cells.csv       what produced each cell: configuration, code, processor, libraries, seconds
+    cells.csv       what produced each cell: configuration, code, processor, libraries, seconds; how its log Z was found
     traces.csv.gz   validation losses by iteration
     facts.json      what the grid stage found, for every planar cell
     grids/          the arrays of the runs that a figure or a claim looks at, in float16
@@ -25,7 +25,7 @@ from dkef.core.hdf5 import write_hdf5
 from dkef.core.tables import read_table, write_table
 from dkef.results.gather import order_metrics
 from dkef.results.read import Grid, Key, read_grid
-from dkef.results.tables import CELLS, METRICS, SECONDS
+from dkef.results.tables import CELL_NUMBERS, CELLS, METRICS
 
 TRACE = ("iteration", "validation_loss")
 FOREIGN = "give the folder of a bundle that `make publish` wrote"
@@ -100,7 +100,7 @@ def read_bundle(folder: Path) -> Bundle:
     if not (folder / "bundle.json").is_file():
         raise DkefError(f"{folder} is not a bundle (it has no bundle.json); {FOREIGN}")
     about = read_json(folder / "bundle.json")
-    cells = read_table(folder / "cells.csv", CELLS, SECONDS)
+    cells = read_table(folder / "cells.csv", CELLS, CELL_NUMBERS)
     cells = cells.assign(seed=[int(seed) for seed in cells["seed"]])
     metrics = read_table(folder / "metrics.csv", METRICS.columns)
     if len(cells) != about.get("cells") or set(keys_of(metrics)) != set(keys_of(cells)):

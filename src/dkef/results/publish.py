@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from dkef.core.files import read_json
 from dkef.core.tables import as_numbers, read_table
 from dkef.metrics.summary import summary_rows
 from dkef.models.storage import read_training
@@ -17,7 +18,7 @@ from dkef.results.bundle import TRACE, Bundle, keys_of
 from dkef.results.experiment import DatasetEntry, ExperimentInfo
 from dkef.results.gather import order_metrics
 from dkef.results.lookup import Results
-from dkef.results.read import Grid, Key, read_benchmark, read_grid, read_trace
+from dkef.results.read import Grid, Key, core_seconds, read_grid, read_trace
 from dkef.results.tables import CELL, CELLS, CELLS_TABLE, GRIDS, METRICS, SUMMARY, TRACES
 
 PANEL_SEED = 0  # the run whose density Figure 2 draws
@@ -62,13 +63,26 @@ def _cell(key: Key, folder: Path) -> dict[str, Any]:
         "config_digest": made.config_digest, "code_version": made.code_version, "code_date": date_of(made.code_version),
         "processor": processor(), "libraries": ", ".join(f"{name} {v}" for name, v in sorted(made.libraries.items())),
         "status": trained.status, "stopped": trained.stopped,
-        "train_seconds": _seconds(folder / "train.benchmark.jsonl"),
-        "normalise_seconds": _seconds(folder / "normalise_target.benchmark.jsonl"),
+        **_of_log_z(folder / "log_z.json"),
+        "train_seconds": _seconds(folder, "train"),
+        "normalise_seconds": _seconds(folder, "normalise_*", "normalise/**/*"),  # the second: pilot and chunks
+        "other_seconds": _seconds(folder, "evaluate", "grid", "compare"),
     }  # fmt: skip
 
 
-def _seconds(benchmark: Path) -> float | None:
-    return read_benchmark(benchmark)[1].get("s") if benchmark.is_file() else None
+def _of_log_z(file: Path) -> dict[str, float | None]:
+    record = read_json(file) if file.is_file() else {}
+    spread = record.get("concentration") or {}
+    return {
+        "effective_sample_size": record.get("effective_sample_size"),
+        "nearest_neighbour_ratio": spread.get("nearest_neighbour_ratio"),
+    }
+
+
+def _seconds(folder: Path, *jobs: str) -> float | None:
+    """Of all jobs whose files match; none where none was timed."""
+    files = [file for job in jobs for file in sorted(folder.glob(f"{job}.benchmark.jsonl"))]
+    return sum(core_seconds(file) for file in files) if files else None
 
 
 @functools.cache

@@ -95,6 +95,16 @@ def read_benchmark(path: Path) -> tuple[Key, dict[str, float]]:
     return cell_of(path), found
 
 
+def core_seconds(benchmark: Path) -> float:
+    """Core-seconds of a job: processor time where it was measured, else wall time."""
+    try:
+        measured = json.loads(benchmark.read_text(encoding="utf-8").splitlines()[0])
+        found = [measured.get(key) for key in ("cpu_time", "s")]
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+    return next((float(value) for value in found if isinstance(value, int | float)), 0.0)
+
+
 def read_split(path: Path) -> tuple[tuple[str, int], Splits]:
     """Splits of one dataset and seed, from .../<dataset>/seed<k>.h5."""
     return (path.parent.name, _seed(path.stem, path)), read_splits(path)

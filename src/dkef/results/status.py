@@ -6,7 +6,6 @@ holds its lock and has marked a file of it as begun; it has failed when its newe
 
 import base64
 import binascii
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ from dkef.core.screen import failed
 from dkef.core.tables import read_table
 from dkef.results.bundle import keys_of
 from dkef.results.cost import CostModel
-from dkef.results.read import Key
+from dkef.results.read import Key, core_seconds
 from dkef.results.schedule import Schedule
-from dkef.results.tables import CELL, CELLS, METRICS, SECONDS
+from dkef.results.tables import CELL, CELL_NUMBERS, CELLS, METRICS, SECONDS
 
 STATES = ("done", "running", "failed", "left")
 
@@ -63,9 +62,9 @@ def status_of(plan: Plan, costs: CostModel, root: Path, bundle: Path) -> Status:
     metrics = {key: path for key, folder in folders.items() if (path := folder / "metrics.csv").is_file()}
     states = dict.fromkeys(metrics, "done")
     untrusted = {key for key, path in metrics.items() if _untrusted(read_table(path, METRICS.columns))}
-    spent = sum(_seconds(path) for path in (root / "results" / plan.name).rglob("*.benchmark.jsonl"))
+    spent = sum(core_seconds(path) for path in (root / "results" / plan.name).rglob("*.benchmark.jsonl"))
     if (bundle / "bundle.json").is_file():
-        cells = read_table(bundle / "cells.csv", CELLS, SECONDS)
+        cells = read_table(bundle / "cells.csv", CELLS, CELL_NUMBERS)
         kept = read_table(bundle / "metrics.csv", METRICS.columns)
         only_there = {key for key in keys_of(cells) if key in folders and key not in metrics}
         states |= dict.fromkeys(only_there, "done")
@@ -94,16 +93,6 @@ def _untrusted(metrics: pd.DataFrame) -> bool:
 
 def _doubted(status: str) -> bool:
     return status.startswith("untrusted")
-
-
-def _seconds(benchmark: Path) -> float:
-    """Core-seconds of a job: processor time where it was measured, else wall time."""
-    try:
-        measured = json.loads(benchmark.read_text(encoding="utf-8").splitlines()[0])
-        found = [measured.get(key) for key in ("cpu_time", "s")]
-    except (OSError, ValueError, IndexError, AttributeError):
-        return 0.0
-    return next((float(value) for value in found if isinstance(value, int | float)), 0.0)
 
 
 def _begun(root: Path) -> Iterator[Path]:

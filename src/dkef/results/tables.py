@@ -145,10 +145,12 @@ BEHIND_REFERENCE_VALUES = (SUMMARY, KNOWN_VALUES)
 # What a bundle says of its cells.
 CELLS = (
     "dataset", "model", "seed", "config_digest", "code_version", "code_date", "processor", "libraries",
-    "status", "stopped", "train_seconds", "normalise_seconds",
+    "status", "stopped", "effective_sample_size", "nearest_neighbour_ratio",
+    "train_seconds", "normalise_seconds", "other_seconds",
 )  # fmt: skip
-SECONDS = ("train_seconds", "normalise_seconds")
+SECONDS = ("train_seconds", "normalise_seconds", "other_seconds")  # of all jobs; those of log Z may be many
+CELL_NUMBERS = ("effective_sample_size", "nearest_neighbour_ratio", *SECONDS)  # the first two as in log_z.json
 CELLS_TABLE = Table(
     "cells", "results/published/{experiment}/cells.csv", columns=CELLS,
-    texts=tuple(name for name in CELLS if name not in (*SECONDS, "seed")),
+    texts=tuple(name for name in CELLS if name not in (*CELL_NUMBERS, "seed")),
 )  # fmt: skip

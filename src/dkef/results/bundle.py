@@ -72,7 +72,8 @@ def write_bundle(folder: Path, bundle: Bundle) -> None:
             write_hdf5(path, short, grid.facts, compression="gzip", shuffle=True)
     write_json(folder / "facts.json", {"/".join(map(str, key)): dict(f) for key, f in sorted(bundle.facts.items())})
     _write_traces(folder / "traces.csv.gz", bundle.traces)
-    write_table(folder / "cells.csv", CELLS, bundle.cells.to_dict("records"))
+    cells = bundle.cells.astype(object)
+    write_table(folder / "cells.csv", CELLS, cells.where(cells.notna(), None).to_dict("records"))
     write_table(folder / "metrics.csv", METRICS.columns, order_metrics(bundle.metrics).to_dict("records"))
     write_json(folder / "bundle.json", {"experiment": bundle.experiment, "cells": len(bundle.cells)})
 

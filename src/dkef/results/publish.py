@@ -82,7 +82,7 @@ def _of_log_z(file: Path) -> dict[str, float | None]:
 def _seconds(folder: Path, *jobs: str) -> float | None:
     """Of all jobs whose files match; none where none was timed."""
     files = [file for job in jobs for file in sorted(folder.glob(f"{job}.benchmark.jsonl"))]
-    return sum(core_seconds(file) for file in files) if files else None
+    return round(sum(map(core_seconds, files)), 2) if files else None
 
 
 @functools.cache

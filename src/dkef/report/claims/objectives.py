@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dkef.report.claims.evidence import Evidence, Runs, every
-from dkef.report.claims.runs import LOSS, BySeed, ahead, on_sets, per_run, title, values
+from dkef.report.claims.runs import LOSS, BySeed, PaperSet, on_sets
 from dkef.report.claims.verdict import Statement
-from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results, Run
 from dkef.results.tables import OBJECTIVE_COSTS
 
@@ -19,68 +18,49 @@ CLOSE = 0.1  # of the exact loss's own value: seeds of one objective differ by a
 SONG, KINGMA = "Song, Garg, Shi, Ermon 2019", "Kingma, LeCun 2010; Martens, Sutskever, Swersky 2012"
 
 
-def model_of(entry: DatasetEntry, objective: str) -> str:
+def model_of(own: PaperSet, objective: str) -> str:
     """The model of a set that is trained by an objective, for as many iterations as the exact loss."""
-    exact = "dkef_g15" if entry.synthetic else "dkef"
-    return exact if objective == "exact" else f"{exact}_{objective}"
+    return own.main_model if objective == "exact" else f"{own.main_model}_{objective}"
 
 
-def together(results: Results, label: str, on: Callable[[DatasetEntry], Runs]) -> Runs:
+def together(label: str, rule: Callable[[PaperSet], Runs]) -> Callable[[Results], Runs]:
     """Runs of all sets as one count; each set's own stands in the numbers."""
-    parts = [part for part in on_sets(results, SETS, on) if isinstance(part, Runs) and part.runs]
-    if not parts:
-        return Runs(label)
-    whole = Runs(label, *(sum(getattr(part, key) for part in parts) for key in ("wins", "losses", "runs")))
-    detail = ", ".join(f"{part.label} {part.wins}/{part.runs}" for part in parts)
-    return replace(whole, detail=detail, subset=any(part.subset for part in parts))
+
+    def count(results: Results) -> Runs:
+        parts = [part for part in on_sets(results, SETS, rule) if isinstance(part, Runs) and part.runs]
+        if not parts:
+            return Runs(label)
+        whole = Runs(label, *(sum(getattr(part, key) for part in parts) for key in ("wins", "losses", "runs")))
+        detail = ", ".join(f"{part.label} {part.wins}/{part.runs}" for part in parts)
+        return replace(whole, detail=detail, subset=any(part.subset for part in parts))
+
+    return count
 
 
-def losses(results: Results, entry: DatasetEntry, objective: str) -> BySeed:
-    return values(results, entry, model_of(entry, objective), LOSS)
-
-
-def worse(results: Results, first: str, second: str) -> Runs:
+def worse(first: str, second: str) -> Callable[[Results], Runs]:
     """Runs in which the first objective leaves a higher score loss than the second."""
-
-    def on(entry: DatasetEntry) -> Runs:
-        return ahead(results, entry, LOSS, model_of(entry, second), model_of(entry, first), title(entry))
-
-    return together(results, f"{first} above {second}".replace("_", " "), on)
+    label = f"{first} above {second}".replace("_", " ")
+    return together(label, lambda own: own.ahead(LOSS, model_of(own, second), model_of(own, first)))
 
 
-def sliced_reaches_exact(results: Results) -> Evidence:
-    def on(entry: DatasetEntry) -> Runs:
-        pair = [losses(results, entry, objective) for objective in ("sliced", "exact")]
-        return per_run(title(entry), entry, pair, lambda own, exact: CLOSE * abs(exact) - (own - exact))
-
-    return together(results, "sliced within a tenth", on)
-
-
-def vr_is_better(results: Results) -> Evidence:
-    return worse(results, "sliced", "sliced_vr")
-
-
-def denoising_is_worse(results: Results) -> Evidence:
-    return worse(results, "denoising", "exact")
+def sliced_is_close(own: PaperSet) -> Runs:
+    pair = own.each([model_of(own, objective) for objective in ("sliced", "exact")], LOSS)
+    return own.per_run(pair, lambda sliced, exact: CLOSE * abs(exact) - (sliced - exact))
 
 
 def propagation_is_worse(results: Results) -> Evidence:
-    return every("", [worse(results, one, "sliced") for one in ("approximate_backprop", "curvature_propagation")])
+    return every("", [worse(one, "sliced")(results) for one in ("approximate_backprop", "curvature_propagation")])
 
 
-def sliced_is_faster(results: Results) -> Evidence:
-    costs = results.frame(OBJECTIVE_COSTS)
+def sliced_is_faster(own: PaperSet) -> Runs:
+    costs = own.results.frame(OBJECTIVE_COSTS)
 
-    def seconds(entry: DatasetEntry, objective: str) -> BySeed:
-        own = costs[(costs["dataset"] == entry.name) & (costs["model"] == model_of(entry, objective))]
-        pairs = zip(own["seed"], own["cpu_seconds_per_step"], strict=True)
+    def seconds(objective: str) -> BySeed:
+        found = costs[(costs["dataset"] == own.entry.name) & (costs["model"] == model_of(own, objective))]
+        pairs = zip(found["seed"], found["cpu_seconds_per_step"], strict=True)
         return {int(seed): Run(float(value), float("nan")) for seed, value in pairs}
 
-    def on(entry: DatasetEntry) -> Runs:
-        pair = [seconds(entry, objective) for objective in ("sliced", "exact")]
-        return per_run(title(entry), entry, pair, lambda own, exact: exact - own)
-
-    return together(results, "sliced faster", on)
+    return own.above(seconds("exact"), seconds("sliced"))
 
 
 STATEMENTS = (
@@ -89,20 +69,20 @@ STATEMENTS = (
         "Not the paper's. Of deep kernels in a later one: sliced score matching performs as exact score matching does.",
         "In most runs on Ring, RedWine, WhiteWine and Parkinsons together, the exact test score loss of the model that "
         "was trained by one slice lies above that of the exact objective by less than a tenth of its magnitude.",
-        sliced_reaches_exact,
+        together("sliced within a tenth", sliced_is_close),
     ),
     Statement(
         "sliced_vr_is_better_than_sliced", SONG,
         "Not the paper's. Of a later one: the known expectation of its second term makes sliced score matching better.",
         "In most runs on the same sets together, sliced_vr has the lower exact test score loss.",
-        vr_is_better,
+        worse("sliced", "sliced_vr"),
     ),
     Statement(
         "denoising_is_worse_than_exact", SONG,
         "Not the paper's. Of a later one: denoising score matching is biased, and worse.",
         "In most runs on the same sets together, denoising (std 0.1) has the higher exact test score loss. That it is "
         "biased is mathematics: tests/models/test_objectives.py.",
-        denoising_is_worse,
+        worse("denoising", "exact"),
     ),
     Statement(
         "propagated_traces_are_worse_than_sliced", f"{SONG}, of {KINGMA}",
@@ -115,6 +95,6 @@ STATEMENTS = (
         "Not the paper's. Of a later one: sliced score matching is cheaper than exact score matching.",
         "In most runs on the same sets together (2, 11, 11 and 15 coordinates), a training step along one direction "
         "takes less processor time. The figure objective_scaling goes to 400 coordinates.",
-        sliced_is_faster,
+        together("sliced faster", sliced_is_faster),
     ),
 )  # fmt: skip

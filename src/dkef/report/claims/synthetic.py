@@ -1,24 +1,10 @@
 """Statements on fits to the synthetic sets: Figures 1 and 2 and "Behavior on Synthetic Datasets"."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from dkef.report.claims.evidence import AtLeast, Evidence, Runs, all_sets, every, most
-from dkef.report.claims.runs import (
-    FISHER,
-    LIKELIHOOD,
-    LIKELY,
-    ahead,
-    best_of,
-    masses,
-    median_of,
-    median_rival,
-    on_sets,
-    per_run,
-    title,
-    values,
-)
+from dkef.report.claims.evidence import AtLeast, Evidence, Runs, every, most
+from dkef.report.claims.runs import FISHER, LIKELIHOOD, LIKELY, BySeed, PaperSet, combined, on_all, on_most, on_sets
 from dkef.report.claims.verdict import Statement
-from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results
 from dkef.results.names import FIGURE_1, SYNTHETIC, component_of, label_of
 
@@ -41,6 +27,7 @@ def learned_kernel(results: Results) -> Evidence:
     entry = next((e for e in results.info.datasets if {plain, deep} <= set(e.models)), None)
     if entry is None:
         return Runs("the mixture of two scales")
+    own = PaperSet(results, entry)
     truth = next((g.facts["true_sharp_mass"] for k, g in sorted(results.grids.items())
                   if k[0] == entry.name and g.facts.get("true_sharp_mass") is not None), None)  # fmt: skip
     kl, fisher, mass = (
@@ -48,151 +35,102 @@ def learned_kernel(results: Results) -> Evidence:
         for metric in ("kl_quadrature", "fisher_quadrature", "sharp_mass")
     )
     parts = [
-        per_run("KL of DKEF below half of KEF-G's", entry, kl, lambda one, two: MUCH * one - two),
-        per_run("Fisher divergence of DKEF below KEF-G's", entry, fisher, lambda one, two: one - two),
+        own.per_run(kl, lambda one, two: MUCH * one - two, "KL of DKEF below half of KEF-G's"),
+        own.above(fisher[0], fisher[1], label="Fisher divergence of DKEF below KEF-G's"),
     ]
     if truth is None:
         return every("", [*parts, Runs("mass of the sharp component", detail="unknown")])
     parts += [
-        per_run("KEF-G gives the sharp component too much", entry, mass[:1], lambda one: one - truth),
-        per_run("DKEF is closer to its mass", entry, mass, lambda one, two: abs(one - truth) - abs(two - truth)),
+        own.per_run(mass[:1], lambda one: one - truth, "KEF-G gives the sharp component too much"),
+        own.per_run(mass, lambda one, two: abs(one - truth) - abs(two - truth), "DKEF is closer to its mass"),
     ]
     return every("", parts)
 
 
-def _lowest_fisher(results: Results, entry: DatasetEntry, rivals: Sequence[str], label: str = "") -> Runs:
-    """Runs in which DKEF-G-15 has a lower Fisher divergence than each of the rivals."""
-    pair = [best_of(results, entry, rivals, FISHER), values(results, entry, OURS, FISHER)]
-    return per_run(label or title(entry), entry, pair, lambda rival, ours: rival - ours)
+def best_of(own: PaperSet, models: Sequence[str], metric: str) -> BySeed:
+    """The lowest value of some models, seed by seed, over those with a valid run; none unless all models were run."""
+    sources = own.each(models, metric)
+    return combined(sources, min, least=1) if all(sources) else {}
 
 
-def _likelihood_within(results: Results, entry: DatasetEntry, model: str, than: str | None, margin: float) -> Runs:
-    """Runs in which a model's likelihood is at most `margin` below the truth's, or the median likelihood model's."""
-    own = values(results, entry, model, LIKELY)
-    if than is None:
-        return per_run("likelihood", entry, [own, median_rival(results, entry, LIKELY)], lambda a, b: a - b + margin)
-    return per_run(
-        f"likelihood of {label_of(model)}", entry, [own, values(results, entry, than, TRUTH)],
-        lambda a, b: a - b + margin,
-    )  # fmt: skip
+def lowest_fisher(*rivals: str, label: str = "") -> Callable[[PaperSet], Runs]:
+    """DKEF-G-15 has a lower Fisher divergence than each of the rivals."""
+    return lambda own: own.above(best_of(own, rivals, FISHER), own.values(OURS, FISHER), label=label)
 
 
-def lowest_fisher(results: Results) -> Evidence:
-    def on(entry: DatasetEntry) -> Evidence:
-        lowest = _lowest_fisher(results, entry, (*LIKELIHOOD, *KERNEL, *LINEAR), "lowest")
-        return every(title(entry), [lowest, _likelihood_within(results, entry, OURS, None, HIGH)])
-
-    return AtLeast("", 3, on_sets(results, SYNTHETIC, on), independent=True)
+def below_median_rival(own: PaperSet, label: str = "") -> Runs:
+    """DKEF-G-15 has a lower Fisher divergence than the median likelihood model."""
+    return own.above(own.median_rival(FISHER), own.values(OURS, FISHER), label=label)
 
 
-def beats_gaussian_kernels(results: Results) -> Evidence:
-    return most("", on_sets(results, SYNTHETIC, lambda e: _lowest_fisher(results, e, KERNEL)))
+def near_truth(own: PaperSet, model: str) -> Runs:
+    """Runs in which a model's likelihood is hardly below the truth's."""
+    return own.above(own.values(model, LIKELY), own.values(model, TRUTH), HIGH, f"likelihood of {label_of(model)}")
+
+
+def lowest_and_likely(own: PaperSet) -> Evidence:
+    lowest = lowest_fisher(*LIKELIHOOD, *KERNEL, *LINEAR, label="lowest")(own)
+    likely = own.above(own.values(OURS, LIKELY), own.median_rival(LIKELY), HIGH, "likelihood")
+    return every(own.title, [lowest, likely])
 
 
 def linear_kernels(results: Results) -> Evidence:
-    behind = on_sets(results, COMPLEX, lambda e: _lowest_fisher(results, e, LINEAR))
-    good = on_sets(
-        results, SIMPLE,
-        lambda e: every(title(e), [_likelihood_within(results, e, model, model, HIGH) for model in LINEAR]),
-    )  # fmt: skip
+    behind = on_sets(results, COMPLEX, lowest_fisher(*LINEAR))
+    good = on_sets(results, SIMPLE, lambda own: every(own.title, [near_truth(own, model) for model in LINEAR]))
     return every("", [most("DKEF-G-15 ahead", behind), AtLeast("near the truth", len(good), good, independent=True)])
 
 
-def wider_network(results: Results) -> Evidence:
-    def on(entry: DatasetEntry) -> Evidence:
-        pair = [values(results, entry, model, FISHER) for model in ("dkef_g50", OURS)]
-        return per_run(title(entry), entry, pair, lambda wide, narrow: wide - SUBSTANTIAL * narrow)
-
-    return most("", on_sets(results, SYNTHETIC, on))
+def wider_network(own: PaperSet) -> Evidence:
+    return own.per_run(own.each(("dkef_g50", OURS), FISHER), lambda wide, narrow: wide - SUBSTANTIAL * narrow)
 
 
-def below_likelihood_models(results: Results) -> Evidence:
-    def on(entry: DatasetEntry) -> Evidence:
-        pair = [median_rival(results, entry, FISHER), values(results, entry, OURS, FISHER)]
-        return per_run(title(entry), entry, pair, lambda rival, ours: rival - ours)
-
-    return most("", on_sets(results, SYNTHETIC, on))
+def flows_near_truth(own: PaperSet) -> Evidence:
+    flow = combined(own.each(FLOWS, LIKELY), least=2)
+    return own.above(flow, own.values(FLOWS[0], TRUTH), NEAR_TRUTH)
 
 
-def flows_on_simple_sets(results: Results) -> Evidence:
-    def on(entry: DatasetEntry) -> Evidence:
-        flow = median_of([values(results, entry, model, LIKELY) for model in FLOWS], least=2)
-        truth = values(results, entry, FLOWS[0], TRUTH)
-        return per_run(title(entry), entry, [flow, truth], lambda own, best: own - best + NEAR_TRUTH)
-
-    return all_sets(on_sets(results, SIMPLE, on))
-
-
-def cleaner_shapes(results: Results) -> Evidence:
-    def on(entry: DatasetEntry) -> Evidence:
-        rival = median_of([masses(results, entry, model, "outside_truth") for model in LIKELIHOOD])
-        ours = masses(results, entry, OURS, "outside_truth")
-        truth = results.true_mass(entry.name, "outside_truth")
-        return every(
-            title(entry),
-            [
-                per_run("DKEF-G-15 below half", entry, [ours, rival], lambda own, other: MUCH * other - own),
-                per_run("artefacts", entry, [rival], lambda other: other - truth / MUCH),
-            ],
-        )
-
-    return all_sets(on_sets(results, ("ring", "square", "cosine"), on))
+def cleaner_shapes(own: PaperSet) -> Evidence:
+    rival = combined([own.masses(model, "outside_truth") for model in LIKELIHOOD])
+    ours = own.masses(OURS, "outside_truth")
+    truth = own.results.true_mass(own.entry.name, "outside_truth")
+    return every(
+        own.title,
+        [
+            own.per_run([ours, rival], lambda a, b: MUCH * b - a, "DKEF-G-15 below half"),
+            own.per_run([rival], lambda other: other - truth / MUCH, "artefacts"),
+        ],
+    )
 
 
-def bridges(results: Results) -> Evidence:
-    def on(entry: DatasetEntry) -> Evidence:
-        shares = {model: masses(results, entry, model, "between_modes") for model in LIKELIHOOD}
-        usual = median_of(list(shares.values()))
-        parts = [per_run("most likelihood models", entry, [usual], lambda share: share - BRIDGE)]
-        parts += [
-            per_run(label_of(model), entry, [shares[model]], lambda share: share - BRIDGE)
-            for model in ("made_mog", "maf_mog")
-        ]
-        return every(title(entry), parts)
-
-    return all_sets(on_sets(results, ("mog",), on))
+def bridges(own: PaperSet) -> Evidence:
+    shares = {model: own.masses(model, "between_modes") for model in LIKELIHOOD}
+    judged = {"most likelihood models": combined(list(shares.values()))}
+    judged |= {label_of(model): shares[model] for model in ("made_mog", "maf_mog")}
+    parts = [own.per_run([share], lambda share: share - BRIDGE, label) for label, share in judged.items()]
+    return every(own.title, parts)
 
 
-def unstable_weights(results: Results) -> Evidence:
-    def on(entry: DatasetEntry) -> Evidence:
-        truth = results.true_mass(entry.name, "first_mode")
-        share = masses(results, entry, OURS, "first_mode")
-        shape = [median_rival(results, entry, FISHER), values(results, entry, OURS, FISHER)]
-        return every(
-            title(entry),
-            [
-                per_run("weights off by more than 0.1", entry, [share], lambda own: abs(own - truth) - OFF),
-                per_run("shapes better than the median likelihood model's", entry, shape, lambda a, b: a - b),
-            ],
-        )
-
-    return all_sets(on_sets(results, ("mog",), on))
+def unstable_weights(own: PaperSet) -> Evidence:
+    truth = own.results.true_mass(own.entry.name, "first_mode")
+    share = own.masses(OURS, "first_mode")
+    return every(
+        own.title,
+        [
+            own.per_run([share], lambda weight: abs(weight - truth) - OFF, "weights off by more than 0.1"),
+            below_median_rival(own, "shapes better than the median likelihood model's"),
+        ],
+    )
 
 
-def _mixture(entry: DatasetEntry) -> str:
-    return next((m for m in entry.models if component_of(m) == OURS), f"mixture_{OURS}")
+def mixture_of(own: PaperSet) -> str:
+    return next((m for m in own.entry.models if component_of(m) == OURS), f"mixture_{OURS}")
 
 
-def mixture_fits(results: Results) -> Evidence:
-    def on(entry: DatasetEntry) -> Evidence:
-        ours = _mixture(entry)
-        others = [m for m in entry.models if component_of(m) not in (None, OURS)]
-        rival = median_of([values(results, entry, model, FISHER) for model in others])
-        shape = [rival, values(results, entry, ours, FISHER)]
-        return every(
-            title(entry),
-            [
-                _likelihood_within(results, entry, ours, ours, HIGH),
-                per_run("Fisher divergence below the median mixture's", entry, shape, lambda a, b: a - b),
-            ],
-        )
-
-    return all_sets(on_sets(results, ("mor",), on))
-
-
-def clusters_help(results: Results) -> Evidence:
-    on = on_sets(results, ("mor",), lambda e: ahead(results, e, LIKELY, _mixture(e), OURS, "MoR"))
-    return all_sets(on)
+def mixture_fits(own: PaperSet) -> Evidence:
+    ours = mixture_of(own)
+    rival = combined(own.each([m for m in own.entry.models if component_of(m) not in (None, OURS)], FISHER))
+    shape = own.above(rival, own.values(ours, FISHER), label="Fisher divergence below the median mixture's")
+    return every(own.title, [near_truth(own, ours), shape])
 
 
 STATEMENTS = (
@@ -210,20 +148,20 @@ STATEMENTS = (
         "maintaining high likelihoods.",
         "On at least 3 of 7 sets DKEF-G-15 has the lowest Fisher divergence of ten models in a run, and a likelihood "
         "not more than 0.2 nats below the median likelihood model's.",
-        lowest_fisher,
+        lambda results: AtLeast("", 3, on_sets(results, SYNTHETIC, lowest_and_likely), independent=True),
     ),
     Statement(
         "ahead_of_gaussian_kernels", "Section 4.1",
         "DKEF-G outperformed previous versions where ordinary Gaussian kernels are used for either joint (KEF-G) or "
         "autoregressive (KCEF) modeling.",
         "On more than half of 7 sets DKEF-G-15 has a lower Fisher divergence than KEF-G and than KCEF.",
-        beats_gaussian_kernels,
+        on_most(SYNTHETIC, lowest_fisher(*KERNEL)),
     ),
     Statement(
         "wider_network_adds_little", "Section 4.1",
         "DKEF-G-50 does not substantially improve over DKEF-G-15.",
         "On more than half of 7 sets the Fisher divergence of DKEF-G-50 is above 0.8 times that of DKEF-G-15.",
-        wider_network,
+        on_most(SYNTHETIC, wider_network),
     ),
     Statement(
         "linear_kernels_fall_behind", "Section 4.1",
@@ -237,14 +175,14 @@ STATEMENTS = (
         "fisher_below_likelihood_models", "Section 4.1",
         "As expected, models fit by DKEFs generally have smaller Fisher divergences than likelihood-based methods.",
         "On more than half of 7 sets DKEF-G-15 has a lower Fisher divergence than the median likelihood model.",
-        below_likelihood_models,
+        on_most(SYNTHETIC, below_median_rival),
     ),
     Statement(
         "flows_do_well_on_simple_sets", "Section 4.1",
         "For Funnel and Banana, the true densities are simple transformations of Gaussians, and the normalizing flow "
         "models perform relatively well.",
         "On both the median likelihood of the three flows is at most 0.1 nats below the truth's.",
-        flows_on_simple_sets,
+        on_all(SIMPLE, flows_near_truth),
     ),
     Statement(
         "cleaner_shapes", "Section 4.1",
@@ -252,7 +190,7 @@ STATEMENTS = (
         "noticeable artifacts, especially at the boundaries. [...] The shape learned by DKEF-G-15 is much cleaner.",
         "On each of the three the median likelihood model has at least twice the truth's mass outside the densest "
         "99.9 %, and DKEF-G-15 less than half of that model's.",
-        cleaner_shapes,
+        on_all(("ring", "square", "cosine"), cleaner_shapes),
     ),
     Statement(
         "likelihood_models_bridge_modes", "Section 4.1",
@@ -260,14 +198,14 @@ STATEMENTS = (
         "which use explicit mixtures.",
         "On MoG the median likelihood model, MADE-MOG and MAF-MOG each have over 0.1 % of their mass in the middle "
         "half of the way between the modes, where the truth has 0.003 %.",
-        bridges,
+        on_all(("mog",), bridges),
     ),
     Statement(
         "mode_weights_are_unstable", "Section 4.1, Section 3.1",
         "DKEF is able to find the shapes of the components, but the weighting between modes is unstable.",
         "On MoG DKEF-G-15's share of mass on one of two equal modes is off by more than 0.1, and its Fisher "
         "divergence, nearly blind to weights, is below the median likelihood model's.",
-        unstable_weights,
+        on_all(("mog",), unstable_weights),
     ),
     Statement(
         "mixture_of_dkef_fits_mor", "Section 4.1, Figure 2",
@@ -275,13 +213,13 @@ STATEMENTS = (
         "DKEF-G-15 produced an excellent fit.",
         "The likelihood of the mixture of DKEF-G-15 is at most 0.2 nats below the truth's, and its Fisher divergence "
         "below the median of the other mixtures.",
-        mixture_fits,
+        on_all(("mor",), mixture_fits),
     ),
     Statement(
         "clusters_help_dkef", "Section 3.1",
         "A heuristic workaround when disjoint components are suspected is as follows: run a clustering algorithm "
         "[...], separately fit a model to each cluster, then weight each model according to its sample count.",
         "On MoR the mixture of DKEF-G-15 has a higher likelihood than DKEF-G-15.",
-        clusters_help,
+        on_all(("mor",), lambda own: own.ahead(LIKELY, mixture_of(own), OURS)),
     ),
 )  # fmt: skip

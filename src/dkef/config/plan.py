@@ -1,7 +1,6 @@
 """An experiment as a grid of cells, and the slice of the configuration that each job of a cell reads."""
 
 import functools
-import json
 import os
 import sys
 from collections import Counter
@@ -189,10 +188,6 @@ class Plan:
         """The same for fssd_p_value_fixed_q0, the p-value of Figure 6."""
         reference = self.cell(dataset, model).comparison.fixed_q0_reference
         return reference if reference in self.models(dataset) else None
-
-    def command_line(self) -> list[str]:
-        """What `snakemake --config` is given to plan this same experiment again."""
-        return [f"experiment={self.name}", f"overrides={json.dumps(list(self.overrides))}"]
 
     # One canonical text per job: equal exactly when nothing that the job reads has changed.
 

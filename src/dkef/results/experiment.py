@@ -1,7 +1,6 @@
 """What a report knows of an experiment: its datasets, models and seeds, from a job's slice of the configuration."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dkef.config.typed import typed
@@ -28,10 +27,9 @@ class DatasetEntry:
         """Runs that the experiment has of a model, finished or not."""
         return self.runs.get(model, len(self.seeds))
 
-    def run_of(self, models: Sequence[str]) -> list[str]:
-        """Those of the models that were run on this dataset, by the names that the experiment uses."""
-        own = {ALIASES.get(name, name): name for name in self.models}
-        return [own[name] for name in models if name in own]
+    def run_of(self, model: str) -> str | None:
+        """The name that the experiment gives to one of the paper's models; None where it was not run here."""
+        return {ALIASES.get(name, name): name for name in self.models}.get(model)
 
 
 @dataclass(frozen=True)

@@ -151,21 +151,11 @@ class Results:
             found.setdefault((d, m, metric), Counter())[str(status).removeprefix("undefined: ")] += 1
         return found
 
-    def trusted_median(self, dataset: str, model: str, metric: str) -> float:
-        """The summary's median; NaN where there is none, or where most of the values behind it are not trusted."""
-        found = self.median(dataset, model, metric)
-        return found.value if found.trusted else math.nan
-
     @functools.cached_property
     def medians(self) -> dict[tuple[str, str, str], Median]:
         """Every row of the summary by dataset, model and metric, in its order."""
         rows = self.frame(SUMMARY)[list(SUMMARY.columns)].to_numpy()
         return {(r[0], r[1], r[2]): Median(*r[3:7], *map(int, r[7:])) for r in rows}
-
-    def masses(self, dataset: str, model: str, region: str) -> list[float]:
-        """Share of a model's mass in a region of the plane, seed by seed."""
-        cells = (grid.facts for key, grid in sorted(self.grids.items()) if key[:2] == (dataset, model))
-        return [facts["masses"][region] for facts in cells if region in facts.get("masses", {})]
 
     def true_mass(self, dataset: str, region: str) -> float:
         """The truth's share of mass in a region."""

@@ -89,10 +89,10 @@ def below_median_rival(own: PaperSet) -> Evidence:
 
 def invalid_made_mog(results: Results) -> Evidence:
     """Ours against the paper's counts, over the sets that were run: a binomial and Fisher's exact test."""
-    found = [own for name in INVALID if (own := set_of(results, name)) and own.entry.run_of(["made_mog"])]
+    found = [own for name in INVALID if (own := set_of(results, name)) and own.entry.run_of("made_mog")]
     whole = [own for own in found if own.entry.subset_of is None]
     chosen = whole or found
-    counts = [results.median(own.entry.name, own.entry.run_of(["made_mog"])[0], LIKELY) for own in chosen]
+    counts = [results.median(own.entry.name, str(own.entry.run_of("made_mog")), LIKELY) for own in chosen]
     ours, runs = sum(count.failed for count in counts), sum(count.runs for count in counts)
     theirs, their_runs = sum(INVALID[str(paper_set(own.entry.name))] for own in chosen), OF * len(chosen)
     if not runs:

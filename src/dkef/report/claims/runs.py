@@ -35,8 +35,8 @@ class PaperSet:
 
     def values(self, model: str, metric: str) -> BySeed:
         """A metric of a model by seed, under the name that the experiment gives to the model."""
-        names = self.entry.run_of([model])
-        return {seed: run for own in names for seed, run in self.results.runs(self.entry.name, own, metric).items()}
+        own = self.entry.run_of(model)
+        return self.results.runs(self.entry.name, own, metric) if own else {}
 
     def each(self, models: Sequence[str], metric: str) -> list[BySeed]:
         """The same for some models."""
@@ -48,11 +48,11 @@ class PaperSet:
 
     def masses(self, model: str, region: str) -> BySeed:
         """The share of a model's mass in a region of the plane, by seed."""
-        own = self.entry.run_of([model])
+        own = self.entry.run_of(model)
         return {
             seed: Run(float(grid.facts["masses"][region]), math.nan)
             for (dataset, name, seed), grid in sorted(self.results.grids.items())
-            if dataset == self.entry.name and name in own and grid.facts.get("status", "ok") == "ok"
+            if (dataset, name) == (self.entry.name, own) and grid.facts.get("status", "ok") == "ok"
             and region in grid.facts.get("masses", {})
         }  # fmt: skip
 

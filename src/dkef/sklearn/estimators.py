@@ -1,5 +1,10 @@
-"""Estimators around dkef.fit. A parameter that is None has the value of config/model, or of dkef.fit."""
+"""Estimators around dkef.fit. A parameter that is None has the value of config/model, or of dkef.fit.
 
+scikit-learn takes the parameters from the signature of `__init__`, which `dataclass` writes; how estimators
+are compared and shown is scikit-learn's own.
+"""
+
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -57,32 +62,27 @@ def _named(rows: Array, columns: Any) -> Any:
     return pd.DataFrame(rows, columns=columns)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Gaussian(_DensityEstimator):
     """A normal distribution with full covariance."""
 
     MODEL = "gaussian"
-
-    def __init__(self, *, random_state: Any = None) -> None:
-        self.random_state = random_state
+    random_state: Any = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _KernelFamily(_DensityEstimator):
     """Kernel exponential families; `settings` are further keys of dkef.models.kef.spec.KernelExponentialFamily."""
 
-    def __init__(
-        self, *, components: int | None = None, inducing_points: int | None = None, learning_rate: float | None = None,
-        noise_std: float | None = None, max_iterations: int | None = None, patience: int | None = None,
-        log_z_samples: int = LOG_Z_SAMPLES, settings: dict[str, Any] | None = None, random_state: Any = None,
-    ) -> None:  # fmt: skip
-        self.components = components
-        self.inducing_points = inducing_points
-        self.learning_rate = learning_rate
-        self.noise_std = noise_std
-        self.max_iterations = max_iterations
-        self.patience = patience
-        self.log_z_samples = log_z_samples
-        self.settings = settings
-        self.random_state = random_state
+    components: int | None = None
+    inducing_points: int | None = None
+    learning_rate: float | None = None
+    noise_std: float | None = None
+    max_iterations: int | None = None
+    patience: int | None = None
+    log_z_samples: int = LOG_Z_SAMPLES
+    settings: dict[str, Any] | None = None
+    random_state: Any = None
 
 
 class KEF(_KernelFamily):
@@ -91,43 +91,28 @@ class KEF(_KernelFamily):
     MODEL = "kef_g"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DKEF(_KernelFamily):
     """The deep kernel exponential family: kernels on features that networks learn."""
 
     MODEL = "dkef"
-
-    def __init__(
-        self, *, components: int | None = None, layers: int | None = None, width: int | None = None,
-        inducing_points: int | None = None, learning_rate: float | None = None, noise_std: float | None = None,
-        max_iterations: int | None = None, patience: int | None = None, log_z_samples: int = LOG_Z_SAMPLES,
-        settings: dict[str, Any] | None = None, random_state: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            components=components, inducing_points=inducing_points, learning_rate=learning_rate, noise_std=noise_std,
-            max_iterations=max_iterations, patience=patience, log_z_samples=log_z_samples, settings=settings,
-            random_state=random_state,
-        )  # fmt: skip
-        self.layers = layers
-        self.width = width
+    layers: int | None = None
+    width: int | None = None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Flow(_DensityEstimator):
     """Models by maximum likelihood; `settings` are further keys of dkef.models.flows.spec.Flow."""
 
-    def __init__(
-        self, *, layers: int | None = None, hidden_layers: int | None = None, width: int | None = None,
-        learning_rate: float | None = None, batch_rows: int | None = None, max_iterations: int | None = None,
-        patience: int | None = None, settings: dict[str, Any] | None = None, random_state: Any = None,
-    ) -> None:  # fmt: skip
-        self.layers = layers
-        self.hidden_layers = hidden_layers
-        self.width = width
-        self.learning_rate = learning_rate
-        self.batch_rows = batch_rows
-        self.max_iterations = max_iterations
-        self.patience = patience
-        self.settings = settings
-        self.random_state = random_state
+    layers: int | None = None
+    hidden_layers: int | None = None
+    width: int | None = None
+    learning_rate: float | None = None
+    batch_rows: int | None = None
+    max_iterations: int | None = None
+    patience: int | None = None
+    settings: dict[str, Any] | None = None
+    random_state: Any = None
 
 
 class MADE(_Flow):
@@ -160,17 +145,13 @@ class RealNVP(_Flow):
     MODEL = "real_nvp"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KCEF(_DensityEstimator):
     """The kernel conditional exponential family; `settings` are further keys of dkef.models.kcef.spec.Kcef."""
 
     MODEL = "kcef"
-
-    def __init__(
-        self, *, rows: int | None = None, folds: int | None = None, max_iterations: int | None = None,
-        settings: dict[str, Any] | None = None, random_state: Any = None,
-    ) -> None:  # fmt: skip
-        self.rows = rows
-        self.folds = folds
-        self.max_iterations = max_iterations
-        self.settings = settings
-        self.random_state = random_state
+    rows: int | None = None
+    folds: int | None = None
+    max_iterations: int | None = None
+    settings: dict[str, Any] | None = None
+    random_state: Any = None

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -19,41 +18,14 @@ def computing(threads: int, needs_tensorflow: bool = True) -> Iterator[None]:
 
 
 def _start_tensorflow(threads: int) -> None:
-    """Import TensorFlow and let it look for devices.
-
-    It writes about CUDA while it does so, before its own switches for messages work. If something fails, that text is
-    shown after all.
-    """
+    """Import TensorFlow and let it look for devices."""
     bound = {"TF_NUM_INTRAOP_THREADS": str(threads), "TF_NUM_INTEROP_THREADS": "1"}
     absent = [name for name in bound if name not in os.environ]
     os.environ.update({name: bound[name] for name in absent})
     try:
-        with _stderr_kept():
-            from dkef.core.tensorflow import tf
+        from dkef.core.tensorflow import tf
 
-            tf.zeros([1])  # the first operation brings up the devices, which read the variables
+        tf.zeros([1])  # the first operation brings up the devices, which read the variables
     finally:
         for name in absent:
             del os.environ[name]
-
-
-@contextlib.contextmanager
-def _stderr_kept() -> Iterator[None]:
-    """What is written to file descriptor 2, also by C++, appears only if the block fails."""
-    try:
-        before = os.dup(2)
-    except OSError:  # a process without stderr
-        yield
-        return
-    with tempfile.TemporaryFile() as kept:
-        sys.stderr.flush()
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            kept.seek(0)
-            os.write(before, kept.read())
-            raise
-        finally:
-            os.dup2(before, 2)
-            os.close(before)

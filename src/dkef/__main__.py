@@ -4,7 +4,6 @@ A stage's module is imported when it is asked for, so that nothing waits for lib
 """
 
 import ast
-import difflib
 import importlib
 import sys
 from pathlib import Path
@@ -35,9 +34,9 @@ def main() -> None:
         return
     name, *rest = words
     if name not in stages():
-        close = difflib.get_close_matches(name, stages(), n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise DkefError(f"stage {name!r} is unknown; {hint}known are {', '.join(stages())}")
+        from dkef.config.sentences import unknown  # pydantic takes a third of a second
+
+        raise DkefError(unknown("stage", name, stages()))
     sys.argv = [f"python -m dkef {name}", *rest]
     importlib.import_module(f"dkef.stages.{name}").main()
 

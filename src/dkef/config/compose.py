@@ -14,9 +14,9 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
-from dkef.config.files import broken_file, choices, config_folder, file_with, outside_folders, unknown_choice
+from dkef.config.files import broken_file, choices, config_folder, file_with, outside_folders
 from dkef.config.schema.cell import Cell
-from dkef.config.sentences import RuleError, UnknownKeyError
+from dkef.config.sentences import RuleError, UnknownKeyError, unknown
 from dkef.config.typed import build
 from dkef.core.errors import ConfigError, one_line
 
@@ -72,7 +72,7 @@ def _parsed(override: str) -> Override:
         raise OverrideError(override, f"{text}; expected is key=value") from None
     group = parsed.key_or_group
     if group in GROUPS and parsed.type == OverrideType.CHANGE and str(value) not in choices(group):
-        raise OverrideError(override, unknown_choice(group, str(value)))
+        raise OverrideError(override, unknown(group, str(value), choices(group)))
     return parsed
 
 
@@ -85,12 +85,12 @@ def _as_hydra_takes_it(override: Override) -> str:
 
 def _at_home(error: RuleError, overrides: list[Override], chosen: Mapping[str, str]) -> ConfigError:
     """A broken rule with the place where the key was given: the last override of it, or a file."""
-    key, unknown = error.key.partition("[")[0], isinstance(error, UnknownKeyError)
+    key, no_such_key = error.key.partition("[")[0], isinstance(error, UnknownKeyError)
     for override in reversed(overrides):
         given = override.key_or_group
-        within = f"{key}.".startswith(f"{given}.") or (unknown and given.startswith(f"{key}."))
+        within = f"{key}.".startswith(f"{given}.") or (no_such_key and given.startswith(f"{key}."))
         if given not in GROUPS and within:
-            return OverrideError(str(override.input_line), str(error), error.key if unknown else None)
+            return OverrideError(str(override.input_line), str(error), error.key if no_such_key else None)
     return ConfigError(f"{file_with(error.key, chosen)}: {error}")
 
 

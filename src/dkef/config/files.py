@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from dkef.config.sentences import suggestion
+from dkef.config.sentences import unknown
 from dkef.core.errors import ConfigError, one_line
 
 
@@ -34,12 +34,7 @@ def choices(group: str) -> list[str]:
 def check_choice(group: str, name: str, where: str) -> None:
     """Stop unless some config folder has <group>/<name>.yaml."""
     if name not in choices(group):
-        raise ConfigError(f"{where}: {unknown_choice(group, name)}")
-
-
-def unknown_choice(group: str, name: str) -> str:
-    known = choices(group)
-    return f"{group} {name!r} is unknown; {suggestion(name, known)}known are {', '.join(known)}"
+        raise ConfigError(f"{where}: {unknown(group, name, choices(group))}")
 
 
 def shown(path: Path) -> str:

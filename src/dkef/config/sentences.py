@@ -44,6 +44,12 @@ def suggestion(name: object, known: Iterable[str]) -> str:
     return f"did you mean {close[0]}? " if close else ""
 
 
+def unknown(what: str, name: str, known: Iterable[str], more: str = "") -> str:
+    """The sentence about a name that stands for nothing."""
+    names = list(known)
+    return f"{what} {name!r} is unknown; {suggestion(name, names)}known are {', '.join(names)}{more}"
+
+
 def first_problem(error: ValidationError, values: Any, adapter: TypeAdapter[Any]) -> RuleError:
     """The problem to tell: an unknown key before all others, for a misspelt key is often a missing one too."""
     problems = error.errors(include_url=False)

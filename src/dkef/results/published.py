@@ -1,11 +1,11 @@
 """Published results as data frames: `dkef.published.load("reproduction")`."""
 
-import difflib
 from pathlib import Path
 
 import pandas as pd
 
 from dkef.config.files import config_folder
+from dkef.config.sentences import unknown
 from dkef.core.errors import DkefError
 
 
@@ -22,7 +22,5 @@ def names() -> list[str]:
 def load(name: str) -> pd.DataFrame:
     """metrics.csv of a published experiment: one row for each dataset, model, seed and metric."""
     if name not in names():
-        close = difflib.get_close_matches(name, names(), n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise DkefError(f"no results of {name!r} are published; {hint}published are {', '.join(names())}")
+        raise DkefError(unknown("published experiment", name, names()))
     return pd.read_csv(folder() / name / "metrics.csv")

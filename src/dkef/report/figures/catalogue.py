@@ -3,12 +3,12 @@
 Light to import: the workflow reads it while it is planned, and no drawing library is loaded before a figure is drawn.
 """
 
-import difflib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dkef.config.sentences import unknown
 from dkef.core.errors import ConfigError
 from dkef.results.tables import (
     AGREEMENT,
@@ -123,7 +123,5 @@ def find(name: str) -> Figure:
     """The figure of a name; every `ablation_<what>` is the ablation figure under a name of its own."""
     family = "ablation" if name.startswith("ablation_") else name
     if family not in FIGURES:
-        close = difflib.get_close_matches(name, FIGURES, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise ConfigError(f"figure {name!r} is unknown; {hint}known are {', '.join(FIGURES)} and ablation_<what>")
+        raise ConfigError(unknown("figure", name, FIGURES, " and ablation_<what>"))
     return FIGURES[family]

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from dkef.report.figures.look import INK, Look
 from dkef.report.figures.panels import Footnotes, heading, nothing
@@ -38,8 +37,7 @@ def draw(results: Results) -> Figure:
     columns = max(len(cells), 1)
     width = max(2.5 * columns + 0.8, 5.0)
     foot = Footnotes.of(results, width, NOTE)
-    height = foot.height + 5.6
-    figure = Figure(figsize=(width, height))
+    figure = Figure(figsize=(width, foot.height + 5.6))
     grid = figure.subplots(2, columns, squeeze=False, sharex="col")
     if not cells:
         nothing(grid[0, 0], "no unnormalised model in this experiment")
@@ -51,10 +49,7 @@ def draw(results: Results) -> Figure:
     grid[0, 0].set_ylabel("test log-likelihood, nats")
     grid[1, 0].set_ylabel("effective sample size")
     foot.finish(figure, left=0.75, top=0.5, bottom=0.95, right=0.985, wspace=0.3, hspace=0.1)
-    handles = [Line2D([], [], color=k.color, marker=k.marker, markersize=4, label=k.label) for k in LOOKS.values()]
-    figure.legend(
-        handles=handles, loc="lower center", ncol=3, frameon=False, bbox_to_anchor=(0.5, (foot.height + 0.05) / height)
-    )
+    foot.legend(figure, LOOKS.values(), 3, above=0.05, size=4)
     return figure
 
 

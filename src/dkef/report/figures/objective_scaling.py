@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from dkef.report.figures.look import Look
 from dkef.report.figures.panels import Footnotes, nothing
@@ -31,8 +30,7 @@ def draw(results: Results) -> Figure:
     widths = sorted({w for _, _, w in lines})
     width = max(2.5 * len(widths) + 0.6, 5.2)
     foot = Footnotes.of(results, width, NOTE)
-    height = foot.height + 5.4
-    figure = Figure(figsize=(width, height))
+    figure = Figure(figsize=(width, foot.height + 5.4))
     grid = figure.subplots(2, max(len(widths), 1), squeeze=False, sharex=True, sharey="row")
     if not widths:
         nothing(grid[0, 0], "no benchmark of objectives")
@@ -48,10 +46,7 @@ def draw(results: Results) -> Figure:
     grid[0, 0].set_ylabel("processor time of a step, ms")
     grid[1, 0].set_ylabel("peak memory, MB")
     foot.finish(figure, left=0.75, top=0.35, bottom=0.9, right=0.98, wspace=0.12, hspace=0.1)
-    handles = [Line2D([], [], color=k.color, marker=k.marker, markersize=5, label=k.label) for k in LOOKS.values()]
-    figure.legend(
-        handles=handles, loc="lower center", ncol=3, frameon=False, bbox_to_anchor=(0.5, (foot.height + 0.02) / height)
-    )
+    foot.legend(figure, LOOKS.values(), 3)
     return figure
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from dkef.report.figures.look import Look
 from dkef.report.figures.panels import Footnotes, heading, nothing
@@ -49,8 +48,7 @@ def draw(results: Results) -> Figure:
     entries = [entry for entry in results.info.ordered() if (costs["dataset"] == entry.name).any()]
     width = max(2.9 * len(entries) + 0.4, 5.2)
     foot = Footnotes.of(results, width, NOTE)
-    height = foot.height + 5.9
-    figure = Figure(figsize=(width, height))
+    figure = Figure(figsize=(width, foot.height + 5.9))
     grid = figure.subplots(2, max(len(entries), 1), squeeze=False, sharex="col")
     if not entries:
         nothing(grid[0, 0], "no costs of training steps")
@@ -64,11 +62,7 @@ def draw(results: Results) -> Figure:
         grid[row, 0].set_ylabel(label)
     foot.finish(figure, left=0.75, top=0.35, bottom=1.25, right=0.98, wspace=0.3, hspace=0.1)
     shown = [look for kind, look in LOOKS.items() if (costs["objective"] == kind).any()]
-    handles = [Line2D([], [], color=k.color, marker=k.marker, markersize=5, label=k.label) for k in shown]
-    figure.legend(
-        handles=handles, loc="lower center", ncol=2 if width < 7 else 4, frameon=False,
-        bbox_to_anchor=(0.5, (foot.height + 0.02) / height),
-    )  # fmt: skip
+    foot.legend(figure, shown, 2 if width < 7 else 4)
     return figure
 
 

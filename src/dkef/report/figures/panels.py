@@ -1,13 +1,15 @@
 """Pieces that several figures share: headings, notes on what a run is not, and panels with nothing to show."""
 
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from dkef.report.figures.look import FAINT, WARNING
+from dkef.report.figures.look import FAINT, WARNING, Look
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results
 
@@ -69,6 +71,12 @@ class Footnotes:
         spaces |= {"left": left / width, "top": 1 - top / height, "bottom": (self.height + bottom) / height}
         figure.subplots_adjust(**spaces)
         self.draw(figure)
+
+    def legend(self, figure: Figure, looks: Iterable[Look], columns: int, above: float = 0.02, size: float = 5) -> None:
+        """Marks and names of some looks, these inches above the notes."""
+        handles = [Line2D([], [], color=k.color, marker=k.marker, markersize=size, label=k.label) for k in looks]
+        place = (0.5, (self.height + above) / figure.get_figheight())
+        figure.legend(handles=handles, loc="lower center", ncol=columns, frameon=False, bbox_to_anchor=place)
 
     def draw(self, figure: Figure) -> None:
         for i, (text, color) in enumerate(reversed(self.lines)):

@@ -67,7 +67,7 @@ def test_an_ablation_composes_and_renders_a_figure_of_its_own(name: str) -> None
     plan = Plan(name)
     plan.check()
     assert plan.experiment.figures == [name]
-    assert find(name).module == "dkef.report.figures.ablation"
+    assert find(name).module == "dkef.report.figures.benchmarks"
 
 
 @pytest.mark.parametrize("name", VARIED)

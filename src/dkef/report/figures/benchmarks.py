@@ -1,7 +1,11 @@
-"""Figures 3 and 6: squared FSSD, its p-value against DKEF, score loss and log-likelihood on the benchmark sets."""
+"""Points of several metrics, a column a dataset: Figures 3 and 6 on the benchmark sets, and ablations.
+
+Figures 3 and 6 show squared FSSD, its p-value against DKEF, score loss and log-likelihood. An ablation varies one
+choice and holds everything else: all metrics of all variants.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from matplotlib.figure import Figure
@@ -21,25 +25,23 @@ from dkef.report.figures.points import (
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results
 from dkef.results.names import label_of, model_order
+from dkef.results.tables import METRICS
 
+FSSD = Row("fssd2", "FSSD$^2$\n(lower is better)", line=0.0)
 P_VALUE = Row(
     "fssd_p_value", "$p$-value of FSSD test\n(near 0 favours {reference})", line=0.5, limits=(-0.04, 1.04),
     has_reference=True,
 )  # fmt: skip
-ROWS = (
-    Row("fssd2", "FSSD$^2$\n(lower is better)", line=0.0),
-    P_VALUE,
-    Row("score_loss", "score loss $\\hat J$\n(lower is better)"),
-    Row("log_likelihood", "log-likelihood\n(higher is better)"),
-)
+SCORE_LOSS = Row("score_loss", "score loss $\\hat J$\n(lower is better)")
+FISHER = Row("fisher_divergence", "Fisher divergence\n(lower is better)", line=0.0)
+LIKELIHOOD = Row("log_likelihood", "log-likelihood\n(higher is better)")
 FIXED, TRAINED = "dkef_fixed_q0", "dkef"
-FIXED_P_VALUE = replace(P_VALUE, metric="fssd_p_value_fixed_q0")  # against DKEF with fixed q0
 NO_COPIES = "score_loss_no_copies"
 
 
 def draw(results: Results) -> Figure:
     """Figure 3: q0 of DKEF is trained."""
-    return _draw(results, left_out=FIXED, first=TRAINED)
+    return _draw_benchmark(results, left_out=FIXED, first=TRAINED, p_value=P_VALUE)
 
 
 def draw_fixed_q0(results: Results) -> Figure:
@@ -47,37 +49,62 @@ def draw_fixed_q0(results: Results) -> Figure:
     fixed = {entry.name: replace(entry, reference=FIXED) for entry in results.info.datasets if FIXED in entry.models}
     datasets = tuple(fixed.get(entry.name, entry) for entry in results.info.datasets)
     results = replace(results, info=replace(results.info, datasets=datasets))
-    return _draw(results, left_out=TRAINED, first=FIXED, rows=tuple(FIXED_P_VALUE if r is P_VALUE else r for r in ROWS))
+    return _draw_benchmark(results, TRAINED, FIXED, replace(P_VALUE, metric="fssd_p_value_fixed_q0"))
 
 
-def _draw(results: Results, left_out: str, first: str, rows: tuple[Row, ...] = ROWS) -> Figure:
+def _draw_benchmark(results: Results, left_out: str, first: str, p_value: Row) -> Figure:
     every = results.info.ordered(synthetic=False)
     entries = [entry for entry in every if entry.variant_of is None]
-    columns = max(len(entries), 1)
-    width = max(2.15 * columns + 0.9, 6.5)
     models = {entry.name: _models(entry, left_out, first) for entry in entries}
-    foot = Footnotes.of(results, width, INTERVALS, *_without_copies(results, entries, models), *_not_drawn(every))
+    notes = [*_without_copies(results, entries, models), *_not_drawn(every)]
+    size = max(2.15 * max(len(entries), 1) + 0.9, 6.5), 7.95
+    rows = [FSSD, p_value, SCORE_LOSS, LIKELIHOOD]
+    return _draw(
+        results, models, rows, size, notes, "no benchmark set in this experiment",
+        top=0.5, right=0.99, wspace=0.38, hspace=0.12,
+    )  # fmt: skip
+
+
+def draw_ablation(results: Results) -> Figure:
+    """A column a dataset, a row a metric that the experiment has, a point a variant in the experiment's own order."""
+    models = {entry.name: entry.models for entry in results.info.ordered()}
+    present = set(results.frame(METRICS)["metric"])
+    rows = [row for row in (SCORE_LOSS, FSSD, FISHER, LIKELIHOOD) if row.metric in present]
+    widest = max([*map(len, models.values()), 3])
+    size = max(0.42 * widest + 1.0, 1.9) * max(len(models), 1) + 0.9, 1.75 * max(len(rows), 1) + 0.5
+    return _draw(
+        results, models, rows, size, [], "no results to compare", top=0.45, right=0.985, wspace=0.4, hspace=0.14
+    )
+
+
+def _draw(
+    results: Results, models: Mapping[str, Sequence[str]], rows: Sequence[Row], size: tuple[float, float],
+    notes: Sequence[str], empty: str, **spaces: float,
+) -> Figure:  # fmt: skip
+    """The models of each dataset, a row a metric; `size` is in inches, without what stands below the panels."""
+    width, height = size
+    entries = [entry for entry in results.info.ordered() if entry.name in models]
+    foot = Footnotes.of(results, width, INTERVALS, *notes)
     counts = {entry.name: run_counts(results, entry, models[entry.name]) for entry in entries}
     names = [name_of(model, counts[dataset][1]) for dataset, shown in models.items() for model in shown]
     below = names_height(names) + legend_height(width)
-    figure = Figure(figsize=(width, foot.height + below + 7.95))
-    grid = figure.subplots(len(rows), columns, squeeze=False)
+    figure = Figure(figsize=(width, foot.height + below + height))
+    grid = figure.subplots(max(len(rows), 1), max(len(entries), 1), squeeze=False)
     for column, entry in enumerate(entries):
-        shown = models[entry.name]
-        note, notes = counts[entry.name]
+        note, notes_on_models = counts[entry.name]
         heading(grid[0, column], entry, note)
-        for row, kind in enumerate(rows):
-            panel(grid[row, column], results, entry, shown, kind)
-            name_models(grid[row, column], shown, labels=row == len(rows) - 1, notes=notes)
-    if not entries:
+        for r, row in enumerate(rows):
+            panel(grid[r, column], results, entry, models[entry.name], row)
+            name_models(grid[r, column], models[entry.name], labels=r == len(rows) - 1, notes=notes_on_models)
+    if not entries or not rows:
         for axes in grid[:, 0]:
-            nothing(axes, "no benchmark set in this experiment")
+            nothing(axes, empty)
     references = sorted({entry.reference for entry in entries if entry.reference})
     named = " or ".join(map(label_of, references)) or "the reference"
-    for row, kind in enumerate(rows):
-        grid[row, 0].set_ylabel(kind.label.format(reference=named))
+    for axes, row in zip(grid[:, 0], rows, strict=False):
+        axes.set_ylabel(row.label.format(reference=named))
     figure.align_ylabels(grid[:, 0])
-    foot.finish(figure, left=0.95, top=0.5, bottom=below, right=0.99, wspace=0.38, hspace=0.12)
+    foot.finish(figure, left=0.95, bottom=below, **spaces)
     draw_legend(figure, foot.height)
     return figure
 

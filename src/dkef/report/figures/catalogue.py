@@ -92,7 +92,8 @@ FIGURES: dict[str, Figure] = {
         "marginals:draw", (SPLITS,), "A look at the data: pairwise marginals of the training rows, column by column."
     ),
     "ablation": Figure(
-        "ablation:draw", (METRICS, SUMMARY), "One choice varied, everything else held: all metrics, set by set."
+        "benchmarks:draw_ablation", (METRICS, SUMMARY),
+        "One choice varied, everything else held: all metrics, set by set.",
     ),
     "sensitivity": Figure(
         "sensitivity:draw", (SENSITIVITY, AGREEMENT),

@@ -18,6 +18,7 @@ from dkef.results.names import label_of, model_order
 from dkef.results.publish import results_of
 from dkef.results.tables import CELLS_TABLE
 
+Rows = list[dict[str, str]]  # texts by column
 NOT_RUN = "not run yet"
 # Metrics with their heading and significant digits.
 SHOWN = {
@@ -48,13 +49,13 @@ def bundle_table(about: BundleTable, results: Results, where: str) -> pd.DataFra
     """The rows and columns of a table, as texts."""
     if about.shows not in KINDS:
         raise ConfigError(f"{where}: a bundle's table shows {about.shows!r}; allowed are {', '.join(KINDS)}")
-    return KINDS[about.shows](results, about)
+    return pd.DataFrame(KINDS[about.shows](results, about) or [{"dataset": NOT_RUN}])
 
 
-def claims(results: Results, about: BundleTable) -> pd.DataFrame:
+def claims(results: Results, about: BundleTable) -> Rows:
     """Every statement with its verdict, level and numbers, the decided ones first."""
     rows = sorted(judge_all(results), key=lambda row: (HELD, FAILED, OPEN).index(row["verdict"]))
-    return pd.DataFrame([
+    return [
         {
             "the paper": f"“{row['statement']}” {row['place']}",
             "verdict": row["verdict"] + (f"; points to: {row['tendency']}" if row["tendency"] else ""),
@@ -64,7 +65,7 @@ def claims(results: Results, about: BundleTable) -> pd.DataFrame:
             "numbers": ". ".join(filter(None, [row["reason"], row["numbers"] if row["test"] != NO_TEST else ""])),
         }
         for row in rows
-    ])  # fmt: skip
+    ]
 
 
 def median_text(results: Results, dataset: str, model: str, metric: str) -> str:
@@ -96,29 +97,28 @@ def _models(entry: DatasetEntry) -> list[str]:
     return [model for model in model_order(entry.models) if model not in entry.beside]
 
 
-def figure_3(results: Results, about: BundleTable) -> pd.DataFrame:
+def figure_3(results: Results, about: BundleTable) -> Rows:
     """Benchmark sets and models: medians with intervals, runs, and how many of them are in doubt or invalid."""
     entries = [entry for entry in results.info.ordered(synthetic=False) if entry.variant_of is None]
     return _benchmark(results, [(entry, model) for entry in entries for model in _models(entry)])
 
 
-def variants(results: Results, about: BundleTable) -> pd.DataFrame:
+def variants(results: Results, about: BundleTable) -> Rows:
     """The same for variants that only some sets have."""
     entries = results.info.ordered()
     return _benchmark(results, [(entry, model) for entry in entries for model in entry.beside if model in entry.models])
 
 
-def _benchmark(results: Results, cells: Sequence[tuple[DatasetEntry, str]]) -> pd.DataFrame:
-    rows = [
+def _benchmark(results: Results, cells: Sequence[tuple[DatasetEntry, str]]) -> Rows:
+    return [
         {"dataset": entry.title, "model": label_of(model)}
         | {SHOWN[metric][0]: median_text(results, entry.name, model, metric) for metric in FIGURE_3}
         | _runs(results, entry, model)
         for entry, model in cells
     ]
-    return pd.DataFrame(rows) if rows else pd.DataFrame({"dataset": [NOT_RUN]})
 
 
-def medians(results: Results, about: BundleTable) -> pd.DataFrame:
+def medians(results: Results, about: BundleTable) -> Rows:
     """One metric of the synthetic sets: a row a model, a column a set, medians over seeds with their runs."""
     entries = results.info.ordered(synthetic=True)
     has = [e for e in entries if any(results.median(e.name, m, about.metric).runs for m in _models(e))]
@@ -130,11 +130,10 @@ def medians(results: Results, about: BundleTable) -> pd.DataFrame:
         count = results.median(entry.name, model, about.metric).runs
         return f"{median_text(results, entry.name, model, about.metric)}, {count} of {entry.planned(model)}"
 
-    rows = [{"model": label_of(model)} | {entry.title: cell(entry, model) for entry in has} for model in models]
-    return pd.DataFrame(rows) if rows else pd.DataFrame({"model": [NOT_RUN]})
+    return [{"model": label_of(model)} | {entry.title: cell(entry, model) for entry in has} for model in models]
 
 
-def copies(results: Results, about: BundleTable) -> pd.DataFrame:
+def copies(results: Results, about: BundleTable) -> Rows:
     """With all test rows, without those that are copies of training rows, and trained without copies."""
     entries = results.info.ordered()
     distinct = {entry.variant_of: entry for entry in entries if entry.variant_of}
@@ -152,10 +151,10 @@ def copies(results: Results, about: BundleTable) -> pd.DataFrame:
                 told = median_text(results, other.name, model, metric) if other else NOT_RUN
                 row[f"{SHOWN[metric][0]}, no copies at all"] = told
             rows.append(row)
-    return pd.DataFrame(rows) if rows else pd.DataFrame({"dataset": [NOT_RUN]})
+    return rows
 
 
-def log_z(results: Results, about: BundleTable) -> pd.DataFrame:
+def log_z(results: Results, about: BundleTable) -> Rows:
     """log Z of the very same model by the paper's samples of q0 and by the other estimate, run by run."""
     plan = Plan(results.info.experiment)
     asked = [(d, m, plan.experiment.models[m].of, s) for d, m, s in plan.cells if plan.by_q0(d, m)]
@@ -178,7 +177,7 @@ def log_z(results: Results, about: BundleTable) -> pd.DataFrame:
             "log Z by the other estimate": _log_z_text(found[of]),
             "difference": f"{difference:.3f}" if math.isfinite(difference) else "",
         })  # fmt: skip
-    return pd.DataFrame(rows) if rows else pd.DataFrame({"dataset": [NOT_RUN]})
+    return rows
 
 
 def _log_z_text(run: Run) -> str:
@@ -187,7 +186,7 @@ def _log_z_text(run: Run) -> str:
     return f"{run.value:.4f} ({run.stderr:.1g})" + ("" if run.trusted else f", {run.status}")
 
 
-def costs(results: Results, about: BundleTable) -> pd.DataFrame:
+def costs(results: Results, about: BundleTable) -> Rows:
     """Hours of all jobs, set by set, and in all."""
     cells = results.frame(CELLS_TABLE)
     stages = {"training": "train_seconds", "log Z": "normalise_seconds", "metrics and grids": "other_seconds"}
@@ -199,14 +198,14 @@ def costs(results: Results, about: BundleTable) -> pd.DataFrame:
         return {"dataset": name, "runs": str(len(rows))} | hours | slowest
 
     by_set = [row(titles.get(name, name), rows) for name, rows in cells.groupby("dataset", sort=False)]
-    return pd.DataFrame([*by_set, row("all", cells)])
+    return [*by_set, row("all", cells)]
 
 
 def _most(numbers: pd.Series, digits: str = ".0f") -> str:
     return "" if numbers.isna().all() else format(numbers.max(), digits)
 
 
-KINDS: Mapping[str, Callable[[Results, BundleTable], pd.DataFrame]] = {
+KINDS: Mapping[str, Callable[[Results, BundleTable], Rows]] = {
     "claims": claims, "figure_3": figure_3, "variants": variants, "medians": medians, "copies": copies,
     "log_z": log_z, "costs": costs,
 }  # fmt: skip

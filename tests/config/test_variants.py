@@ -1,8 +1,7 @@
 """Which models and sets of an experiment are only variants beside others."""
 
-from dkef.config.experiment import Experiment, Variant
+from dkef.config.experiment import Experiment, Variant, models_beside, varied_sets
 from dkef.config.plan import Plan
-from dkef.config.variants import models_beside, varied_sets
 from dkef.results.experiment import ExperimentInfo
 
 PAIRS = [("a", "dkef"), ("b", "dkef"), ("a", "wide"), ("b", "wide"), ("a", "quiet"), ("a2", "other")]
@@ -42,7 +41,8 @@ def test_the_reproduction_tells_its_reports_what_to_draw_and_how_many_runs_to_ex
 
 
 def test_a_null_reference_trains_no_other_model_for_a_p_value():
-    redwine = Plan("laptop").reference("redwine", "maf"), Plan("laptop").fixed_q0_reference("redwine", "maf")
+    keys = ("reference_model", "fixed_q0_reference")
+    redwine = tuple(Plan("laptop").reference("redwine", "maf", key) for key in keys)
     assert redwine == ("dkef", "dkef_fixed_q0")
     plan = Plan("laptop", ["comparison.reference_model=null", "comparison.fixed_q0_reference=null"])
-    assert plan.reference("redwine", "maf") is plan.fixed_q0_reference("redwine", "maf") is None
+    assert [plan.reference("redwine", "maf", key) for key in keys] == [None, None]

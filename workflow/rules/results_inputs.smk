@@ -23,7 +23,7 @@ def reference_evaluation(wildcards):
 
 def fixed_q0_evaluation(wildcards):
     """What fssd_p_value_fixed_q0 compares with: Figure 6."""
-    reference = plan.fixed_q0_reference(wildcards.dataset, wildcards.model)
+    reference = plan.reference(wildcards.dataset, wildcards.model, "fixed_q0_reference")
     return evaluation_beside(wildcards, reference)
 
 

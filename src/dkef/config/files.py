@@ -10,6 +10,8 @@ import yaml  # type: ignore[import-untyped]
 from dkef.config.sentences import unknown
 from dkef.core.errors import ConfigError, one_line
 
+ABSENT = object()
+
 
 def config_folder() -> Path:
     """`config/` of the working folder where there is one, otherwise of the checkout or the wheel of this package."""
@@ -72,6 +74,13 @@ def broken_file(choices: Mapping[str, str]) -> str | None:
     return None
 
 
+def entry_at(values: Any, steps: Sequence[str]) -> Any:
+    """What nested mappings hold under a path of keys; ABSENT where there is no such key."""
+    for step in steps:
+        values = values.get(step, ABSENT) if isinstance(values, Mapping) else ABSENT
+    return values
+
+
 def _read(path: Path) -> dict[str, Any]:
     body = yaml.safe_load(path.read_text(encoding="utf-8"))
     if not isinstance(body, dict | None):
@@ -85,10 +94,7 @@ def _files_with(group: str, name: str, steps: Sequence[str]) -> Iterator[Path]:
         body = _read(path)
     except (yaml.YAMLError, OSError, ValueError, RecursionError):
         return
-    found: Any = body
-    for step in steps:
-        found = found.get(step, _ABSENT) if isinstance(found, Mapping) else _ABSENT
-    if found is not _ABSENT:
+    if entry_at(body, steps) is not ABSENT:
         yield path
     entries = body.get("defaults", [])
     for entry in entries if isinstance(entries, list) else []:
@@ -99,6 +105,3 @@ def _files_with(group: str, name: str, steps: Sequence[str]) -> Iterator[Path]:
                 other, _, package = str(place).rpartition("/")[2].partition("@")
                 if steps[:1] == [package]:
                     yield from _files_with(other, str(choice), steps[1:])
-
-
-_ABSENT = object()

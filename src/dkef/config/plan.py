@@ -16,13 +16,14 @@ from dkef.config.experiment import (
     check_names,
     experiment_file,
     load_experiment,
+    models_beside,
     split_name,
+    varied_sets,
 )
-from dkef.config.files import check_choice, choices
+from dkef.config.files import ABSENT, check_choice, choices, entry_at
 from dkef.config.schema.cell import Cell
 from dkef.config.specification import is_normalised, log_z_obstacle
 from dkef.config.typed import instantiate, plain, typed
-from dkef.config.variants import models_beside, varied_sets
 from dkef.core.errors import ConfigError
 from dkef.core.provenance import canonical, code_version
 
@@ -132,10 +133,8 @@ class Plan:
         place = ("dataset", "model").index(group)
         having = []
         for other in dict.fromkeys(self._suite_of):
-            found: Any = plain(compose_cell(self._choices(*other)))[group]
-            for step in steps:
-                found = found.get(step, KeyError) if isinstance(found, Mapping) else KeyError
-            if found is not KeyError and other[place] not in having:
+            known = plain(compose_cell(self._choices(*other)))[group]
+            if entry_at(known, steps) is not ABSENT and other[place] not in having:
                 having.append(other[place])
         if not having:
             return ""
@@ -179,14 +178,9 @@ class Plan:
         """Whether the model knows its own log Z; the other ones need the normalise stage."""
         return is_normalised(self.spec(dataset, model))
 
-    def reference(self, dataset: str, model: str) -> str | None:
-        """The model that fssd_p_value compares with, where the experiment runs it on this dataset."""
-        reference = self.cell(dataset, model).comparison.reference_model
-        return reference if reference in self.models(dataset) else None
-
-    def fixed_q0_reference(self, dataset: str, model: str) -> str | None:
-        """The same for fssd_p_value_fixed_q0, the p-value of Figure 6."""
-        reference = self.cell(dataset, model).comparison.fixed_q0_reference
+    def reference(self, dataset: str, model: str, key: str = "reference_model") -> str | None:
+        """The model that a p-value compares with, by its key in `comparison`, where it is run on this dataset."""
+        reference: str | None = getattr(self.cell(dataset, model).comparison, key)
         return reference if reference in self.models(dataset) else None
 
     # One canonical text per job: equal exactly when nothing that the job reads has changed.

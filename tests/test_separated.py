@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -108,9 +109,18 @@ def test_the_figure_shows_three_panels_with_every_fit_of_the_chosen_series(table
     assert sum(len(line.get_xdata()) for line in points) == 3 * 3  # three lambdas, three shares, one seed
 
 
-def test_a_share_outside_the_unit_interval_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"separated\.shares"):
-        Separated(shares=[0.0, 0.5])
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"shares": [0.5, 0.0]}, r"shares\[1\] is 0\.0; allowed is between 0 and 1"),
+        ({"shares": []}, r"shares is \[\]; allowed is a list of at least 1"),
+        ({"lambdas": []}, r"lambdas is \[\]; allowed is a list of at least 1"),
+        ({"rows": 0}, "rows is 0; allowed is >= 1"),
+    ],
+)
+def test_settings_without_a_fit_are_refused(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        Separated(**settings)
 
 
 def test_the_stage_writes_table_verdict_and_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

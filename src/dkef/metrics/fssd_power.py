@@ -15,37 +15,34 @@ noise of its estimate stays of order 1 / n.
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
-from dkef.config.typed import require
+from dkef.config.typed import AtLeastTwo, Count, Positive, Share, section
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 from dkef.metrics.stein import compare_fssd, draw_locations, fssd, median_distance
 
+SOME = Field(min_length=1)
 # One coordinate, by the trapezoidal rule: its error falls as exp(-2 pi r / step), r = pi s^2 / (2 m) being how far from
 # the real axis the score has its first pole.
 REACH, NODES = 6.0, 301
 
 
+@section
 @dataclass(frozen=True)
 class FssdPower:
     """The study; rows and locations are those of the paper's tests on WhiteWine and Parkinsons."""
 
-    mode: float = 0.9  # m: the modes are 4.1 s apart
-    dimensions: list[int] = field(default_factory=lambda: [1, 2, 5, 11, 15, 22, 43])
-    bandwidth_factors: list[float] = field(default_factory=lambda: [0.25, 0.5, 1.0, 2.0])
-    rows: int = 500
-    locations: int = 100
-    repeats: int = 200
-    level: float = 0.05
-
-    def __post_init__(self) -> None:
-        require(0 < self.mode < 1, "fssd_power.mode", self.mode, "between 0 and 1")
-        for key in ("rows", "locations", "repeats"):
-            require(getattr(self, key) >= 2, f"fssd_power.{key}", getattr(self, key), ">= 2")
-        require(min(self.dimensions) >= 1, "fssd_power.dimensions", min(self.dimensions), ">= 1 throughout")
+    mode: Share = 0.9  # m: the modes are 4.1 s apart
+    dimensions: Annotated[list[Count], SOME] = field(default_factory=lambda: [1, 2, 5, 11, 15, 22, 43])
+    bandwidth_factors: Annotated[list[Positive], SOME] = field(default_factory=lambda: [0.25, 0.5, 1.0, 2.0])
+    rows: AtLeastTwo = 500
+    locations: AtLeastTwo = 100
+    repeats: AtLeastTwo = 200
+    level: Share = 0.05
 
     @property
     def width(self) -> float:

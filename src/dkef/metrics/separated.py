@@ -18,42 +18,37 @@ what is printed. M inducing points close together act as one with lambda / M.
 import logging
 import math
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 
-from dkef.config.typed import require
+from dkef.config.typed import Count, Positive, Share, section
 from dkef.core.arrays import Array
 from dkef.core.streams import rng_for
 
 log = logging.getLogger("dkef.metrics.separated")
 
+SOME = Field(min_length=1)
 PRINTED, CORRECTED = 0.5, 2.0  # the factor in front of c (sigma^2 - 1) (pi - 1/2)
 
 
+@section
 @dataclass(frozen=True)
 class Separated:
     """The experiment: |r| >> sigma >> sqrt(D) and base_std >> |r| put it in the regime of Appendix C.1."""
 
-    dimension: int = 2
-    sigma: float = 10.0
-    distance: float = 80.0
-    base_std: float = 10_000.0
-    rows: int = 40_000
-    inducing: list[int] = field(default_factory=lambda: [1, 20])  # a component; one sits at its centre, more are drawn
-    shares: list[float] = field(default_factory=lambda: [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])  # pi
-    lambdas: list[float] = field(default_factory=lambda: [10.0 ** (e / 2) for e in range(-14, 3)])
-    seeds: int = 3
-
-    def __post_init__(self) -> None:
-        for key in ("dimension", "rows", "seeds"):
-            require(getattr(self, key) >= 1, f"separated.{key}", getattr(self, key), ">= 1")
-        for key in ("sigma", "distance", "base_std"):
-            require(getattr(self, key) > 0, f"separated.{key}", getattr(self, key), "> 0")
-        require(min(self.lambdas) > 0, "separated.lambdas", min(self.lambdas), "> 0 throughout")
-        require(min(self.inducing) >= 1, "separated.inducing", min(self.inducing), ">= 1 throughout")
-        inside = all(0 < pi < 1 for pi in self.shares)
-        require(inside, "separated.shares", self.shares, "between 0 and 1 throughout")
+    dimension: Count = 2
+    sigma: Positive = 10.0
+    distance: Positive = 80.0
+    base_std: Positive = 10_000.0
+    rows: Count = 40_000
+    # a component; one sits at its centre, more are drawn
+    inducing: Annotated[list[Count], SOME] = field(default_factory=lambda: [1, 20])
+    shares: Annotated[list[Share], SOME] = field(default_factory=lambda: [k / 10 for k in range(1, 10)])  # pi
+    lambdas: Annotated[list[Positive], SOME] = field(default_factory=lambda: [10.0 ** (e / 2) for e in range(-14, 3)])
+    seeds: Count = 3
 
 
 def predicted_log_ratio(pi: Array, lam: Array, sigma: float, d: int, factor: float) -> Array:

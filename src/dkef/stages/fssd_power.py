@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--config", default="{}", help="JSON: settings that differ from their defaults")
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write: one row a dimension and bandwidth")
     args = parser.parse_args(arguments)
-    settings = typed(FssdPower, json.loads(args.config), lambda key: "--config")
+    settings = typed(FssdPower, json.loads(args.config), lambda key: "--config", "fssd_power")
     with threadpool_limits(1, user_api="blas"):  # the table must not know the machine
         table = measure(settings)
     write_table(args.out, list(table[0]), table)

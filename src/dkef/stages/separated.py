@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write: one row a fit")
     parser.add_argument("--verdict", type=Path, required=True, help="JSON file to write: the error of both formulas")
     args = parser.parse_args(arguments)
-    settings = typed(Separated, json.loads(args.config), lambda key: "--config")
+    settings = typed(Separated, json.loads(args.config), lambda key: "--config", "separated")
     with threadpool_limits(1, user_api="blas"):  # the table must not know the machine
         table = measure(settings)
     judged = verdict(table)

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from dkef.core.streams import rng_for
-from dkef.metrics.pointwise import NotFiniteError
-from dkef.metrics.robust import largest_share, median_over_points
+from dkef.metrics.pointwise import NotFiniteError, largest_share, median_over_points
 
 
 def test_one_row_moves_the_mean_and_not_the_median() -> None:

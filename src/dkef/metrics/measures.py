@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 from dkef.core.arrays import Array
 from dkef.metrics.case import Case, Normaliser, UnavailableError
-from dkef.metrics.integrals import Integrals
 from dkef.metrics.pointwise import (
     Estimate,
     fisher_divergence,
+    largest_share,
     log_likelihood,
+    median_over_points,
     require_finite,
     row_score_losses,
     row_squared_distances,
     score_loss,
 )
-from dkef.metrics.robust import largest_share, median_over_points
 from dkef.metrics.stein import compare_fssd, fssd
 from dkef.models.evaluation import EvaluatedModel
 
@@ -114,34 +114,20 @@ def _given(number: float | None, stderr: float | None, status: str, reason: str)
 # By quadrature: the error is that of the rule.
 
 
-def _integrals(case: Case) -> Integrals:
-    assert case.integrals is not None
-    if case.integrals.status.startswith("invalid"):
-        raise UnavailableError(case.integrals.status)
-    return case.integrals
+def by_quadrature(name: str) -> Callable[[Case], Estimate]:
+    """An integral of `Integrals`."""
+
+    def measure(case: Case) -> Estimate:
+        found = case.integrals
+        assert found is not None
+        if found.status.startswith("invalid"):
+            raise UnavailableError(found.status)
+        return _given(getattr(found, name), getattr(found, f"{name}_error"), found.status, "no quadrature")
+
+    return measure
 
 
-def log_z_quadrature(case: Case) -> Estimate:
-    found = _integrals(case)
-    return _given(found.log_z, found.log_z_error, found.status, "no quadrature")
-
-
-def kl_quadrature(case: Case) -> Estimate:
-    """KL(p_true || model)."""
-    found = _integrals(case)
-    return _given(found.kl, found.kl_error, found.status, "no quadrature")
-
-
-def fisher_quadrature(case: Case) -> Estimate:
-    """Fisher divergence with the factor one half, under the true density instead of the test rows."""
-    found = _integrals(case)
-    return _given(found.fisher, found.fisher_error, found.status, "no quadrature")
-
-
-def sharp_mass(case: Case) -> Estimate:
-    """Share of the model's mass on the sharp component."""
-    found = _integrals(case)
-    return _given(found.sharp_mass, found.sharp_mass_error, found.status, "no quadrature")
+log_z_quadrature = by_quadrature("log_z")
 
 
 def log_z_deviation(case: Case) -> Estimate:
@@ -237,22 +223,16 @@ ROWS: dict[str, tuple[str, Callable[[Case], Rows]]] = {
 }
 
 
-def over_rows(metric: str, summary: Callable[[str, Array], Estimate]) -> Callable[[Case], Estimate]:
-    """Another summary of the rows than the metric, which is their mean."""
+# Summaries of the rows beside the metric itself, which is their mean.
+SUMMARIES = {"median": median_over_points, "largest_row": largest_share}
+
+
+def over_rows(metric: str, summary: str) -> Callable[[Case], Estimate]:
+    """One of SUMMARIES of the values behind a metric."""
     what, rows_of = ROWS[metric]
 
     def measure(case: Case) -> Estimate:
         rows = rows_of(case)
-        return replace(summary(what, rows.values), status=rows.status)
+        return replace(SUMMARIES[summary](what, rows.values), status=rows.status)
 
     return measure
-
-
-def median_row(metric: str) -> Callable[[Case], Estimate]:
-    """The median over rows."""
-    return over_rows(metric, median_over_points)
-
-
-def largest_row(metric: str) -> Callable[[Case], Estimate]:
-    """The share of the single largest row."""
-    return over_rows(metric, largest_share)

@@ -1,6 +1,6 @@
-"""Metrics that are means over the test points.
+"""Metrics that are means over the test points, and summaries that one point cannot decide beside them.
 
-No mean hides a value that is not finite.
+None hides a value that is not finite.
 """
 
 import math
@@ -41,6 +41,26 @@ def mean_over_points(what: str, values: Array) -> Estimate:
     require_finite(what, values)
     n = len(values)
     return Estimate(float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else None)
+
+
+def median_over_points(what: str, values: Array) -> Estimate:
+    """Median of one value a test point [n]; the error is half the interval of order statistics that covers 68 %.
+
+    The number of values below the true median is binomial with standard deviation sqrt(n) / 2.
+    """
+    require_finite(what, values)
+    n, ordered = len(values), np.sort(values)
+    middle, reach = (n - 1) / 2, math.sqrt(n) / 2
+    low, high = math.floor(middle - reach), math.ceil(middle + reach)
+    error = float(ordered[high] - ordered[low]) / 2 if low >= 0 and high < n else None
+    return Estimate(float(np.median(values)), error)
+
+
+def largest_share(what: str, values: Array) -> Estimate:
+    """Share of the single largest row in the sum of magnitudes [n]: near 1 where one row decides the mean."""
+    require_finite(what, values)
+    total = float(np.abs(values).sum())
+    return Estimate(float(np.abs(values).max()) / total if total > 0 else 0.0)
 
 
 def row_score_losses(score: Array, curvature: Array) -> Array:

@@ -24,9 +24,9 @@ BASIC: dict[str, Metric] = {
     "ksd2": Metric(m.ksd_of, False, shown=True),
     "ksd2_v": Metric(m.ksd_v, False),
     "fisher_divergence": Metric(m.fisher_divergence_of, False, m.has_true_score, shown=True),
-    "fisher_quadrature": Metric(m.fisher_quadrature, False, m.has_kl, shown=True),
-    "kl_quadrature": Metric(m.kl_quadrature, False, m.has_kl, shown=True),
-    "sharp_mass": Metric(m.sharp_mass, defined=m.has_sharp_component, shown=True),
+    "fisher_quadrature": Metric(m.by_quadrature("fisher"), False, m.has_kl, shown=True),
+    "kl_quadrature": Metric(m.by_quadrature("kl"), False, m.has_kl, shown=True),
+    "sharp_mass": Metric(m.by_quadrature("sharp_mass"), defined=m.has_sharp_component, shown=True),
     "true_log_likelihood": Metric(m.true_log_likelihood, defined=m.has_true_density, of_truth=True),
 }
 # These are statistics of the test rows, and hence also reported without rows that are copies of training rows.
@@ -49,8 +49,11 @@ def _all() -> Iterator[tuple[str, Metric]]:
         if name in OF_ROWS:
             yield f"{name}_no_copies", _without_copies(metric)
         if name in m.ROWS:
-            yield f"{name}_median", Metric(m.median_row(name), metric.more_is_better, metric.defined, paired=False)
-            yield f"{name}_largest_row", Metric(m.largest_row(name), None, metric.defined)
+            yield (
+                f"{name}_median",
+                Metric(m.over_rows(name, "median"), metric.more_is_better, metric.defined, paired=False),
+            )
+            yield f"{name}_largest_row", Metric(m.over_rows(name, "largest_row"), None, metric.defined)
 
 
 METRICS: dict[str, Metric] = dict(_all())

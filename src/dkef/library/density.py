@@ -84,13 +84,9 @@ class FittedDensity:
         return self.whitening.apply(rows)
 
     def __repr__(self) -> str:
-        log_z = self.log_z
-        value = "" if log_z.value is None else f" {log_z.value:.4g}"
-        return (
-            f"<{self.name} of {self.dimension} columns: {self.status} ({self.stopped}), log Z{value} {log_z.status}>"
-            if not self.model.normalised
-            else f"<{self.name} of {self.dimension} columns: {self.status} ({self.stopped})>"
-        )
+        value = "" if self.log_z.value is None else f" {self.log_z.value:.4g}"
+        log_z = "" if self.model.normalised else f", log Z{value} {self.log_z.status}"
+        return f"<{self.name} of {self.dimension} columns: {self.status} ({self.stopped}){log_z}>"
 
 
 @dataclass(frozen=True)

@@ -145,14 +145,8 @@ def _specification(model: str | Trainable, settings: Mapping[str, Any], n: int) 
 
 def _merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Given keys before others; of a section within, such as the component of a mixture, only those that it names."""
-    within = {
-        key: _merged(values[key], value) for key, value in given.items() if _both_mappings(values.get(key), value)
-    }
-    return {**values, **given, **within}
-
-
-def _both_mappings(a: Any, b: Any) -> bool:
-    return isinstance(a, Mapping) and isinstance(b, Mapping)
+    sections = [key for key in given if all(isinstance(part.get(key), Mapping) for part in (values, given))]
+    return {**values, **given, **{key: _merged(values[key], given[key]) for key in sections}}
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,6 @@
 """All that a reader sees of an experiment, from results in memory: figures, tables, claims and one report page."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -27,7 +26,6 @@ from dkef.results.tables import (
     PAIRED_TESTS,
     REFERENCE_VALUES,
     SUMMARY,
-    Table,
 )
 
 WITHOUT = ("cards",)
@@ -39,8 +37,9 @@ ABSENT = (
 
 def write_all(results: Results, figures: Sequence[str], tables: Path, drawings: Path) -> Iterator[Path]:
     """Write everything; gives the paths as they are written."""
-    fixed = [table for name in figures for table in find(name).tables if "{" not in table.path]
-    results = with_files(results, KNOWN_VALUES, DEVIATIONS, FIDELITY, *(t for t in fixed if Path(t.path).is_file()))
+    fixed = [table for name in figures for table in find(name).tables if Path(table.path).is_file()]
+    for table in (KNOWN_VALUES, DEVIATIONS, FIDELITY, *fixed):  # they lie in the project itself
+        results = results.having({table.name: read_files(table, sorted(Path().glob(table.path)))})
     references = {entry.name: entry.reference for entry in results.info.datasets}
     rows = {
         METRICS: results.frame(METRICS).to_dict("records"),
@@ -52,9 +51,7 @@ def write_all(results: Results, figures: Sequence[str], tables: Path, drawings: 
     for table, entries in rows.items():
         path = tables / f"{table.name}.csv"
         write_table(path, table.columns, entries)
-        results = replace(
-            results, tables={**results.tables, table.name: pd.DataFrame(entries, columns=list(table.columns))}
-        )
+        results = results.having({table.name: pd.DataFrame(entries, columns=list(table.columns))})
         yield path
     for name in figures:
         figure = draw(name, results)
@@ -70,12 +67,5 @@ def write_all(results: Results, figures: Sequence[str], tables: Path, drawings: 
 def with_own_tables(results: Results, figures: Sequence[str], folder: Path) -> Results:
     """The results with tables of single figures that lie in the folder of a bundle."""
     own = {table for name in figures for table in find(name).tables if table.stage}
-    found = {table.name: [path] for table in own if (path := folder / Path(table.path).name).is_file()}
-    tables = {table.name: read_files(table, found[table.name]) for table in own if table.name in found}
-    return replace(results, tables={**results.tables, **tables})
-
-
-def with_files(results: Results, *tables: Table) -> Results:
-    """The results with tables that lie in the project itself."""
-    found = {table.name: read_files(table, sorted(Path().glob(table.path))) for table in tables}
-    return replace(results, tables={**results.tables, **found})
+    found = {table: path for table in own if (path := folder / Path(table.path).name).is_file()}
+    return results.having({table.name: read_files(table, [path]) for table, path in found.items()})

@@ -5,7 +5,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,10 @@ class Results:
         """The rows of a table; none where it was not read."""
         found: pd.DataFrame = self.tables.get(table.name, pd.DataFrame(columns=list(table.columns)))
         return found
+
+    def having(self, tables: Mapping[str, Any]) -> "Results":
+        """The same with some more tables, by name."""
+        return replace(self, tables={**self.tables, **tables})
 
     def by_cell(self, table: Table) -> Mapping[Any, Any]:
         """What a family of files holds, by cell; none where it was not read."""

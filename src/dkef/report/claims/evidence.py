@@ -34,6 +34,10 @@ class Scenario:
     draws: int = 1
     seed: int = 0
 
+    def same(self, p_for: float, p_against: float) -> PValues:
+        """The same p-values in every draw."""
+        return np.full(self.draws, p_for), np.full(self.draws, p_against)
+
 
 @functools.cache
 def at_least_so_many(n: int, probability: float) -> Array:
@@ -56,8 +60,7 @@ class Runs:
 
     def p_values(self, scenario: Scenario, path: str = "") -> PValues:
         if self.runs == 0 or (self.subset and not scenario.subsets):
-            missing = np.full(scenario.draws, np.nan)
-            return missing, missing
+            return scenario.same(np.nan, np.nan)
         wins, losses = self._counts(scenario, path)
         return at_least_so_many(self.runs, self.share)[wins], at_least_so_many(self.runs, 1 - self.share)[losses]
 
@@ -96,10 +99,9 @@ class Known:
 
     def p_values(self, scenario: Scenario, path: str = "") -> PValues:
         if self.p_for is None or self.p_against is None or (self.subset and not scenario.subsets):
-            missing = np.full(scenario.draws, np.nan)
-            return missing, missing
+            return scenario.same(np.nan, np.nan)
         own = {"observed": (self.p_for, self.p_against), "all against": (1.0, 0.0)}.get(scenario.kind, (0.0, 1.0))
-        return np.full(scenario.draws, own[0]), np.full(scenario.draws, own[1])
+        return scenario.same(*own)
 
     def leaves(self) -> Iterator["Leaf"]:
         yield self
@@ -127,8 +129,7 @@ class AtLeast:
         found = [part.p_values(scenario, own) for part, own in zip(self.parts, paths, strict=True)]
         present = [(p_for, p_against) for p_for, p_against in found if not np.isnan(p_for).any()]
         if not present:
-            missing = np.full(scenario.draws, np.nan)
-            return missing, missing
+            return scenario.same(np.nan, np.nan)
         p_for, p_against = (np.stack(side) for side in zip(*present, strict=True))
         spare = len(self.parts) - self.needed
         return (

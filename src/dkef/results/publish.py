@@ -18,8 +18,8 @@ from dkef.results.bundle import TRACE, Bundle, keys_of
 from dkef.results.experiment import DatasetEntry, ExperimentInfo
 from dkef.results.gather import order_metrics
 from dkef.results.lookup import Results
-from dkef.results.read import Grid, Key, core_seconds, read_grid, read_trace
-from dkef.results.tables import CELL, CELLS, CELLS_TABLE, GRIDS, METRICS, SUMMARY, TRACES
+from dkef.results.read import Grid, Key, cell_folder, core_seconds, read_grid, read_trace
+from dkef.results.tables import CELLS, CELLS_TABLE, GRIDS, METRICS, SUMMARY, TRACES
 
 PANEL_SEED = 0  # the run whose density Figure 2 draws
 KERNELS_OF = "dkef_g15"  # the model whose kernels a claim looks at, in every run
@@ -27,9 +27,7 @@ KERNELS_OF = "dkef_g15"  # the model whose kernels a claim looks at, in every ru
 
 def collect(experiment: str, cells: Iterable[Key], root: Path) -> Bundle:
     """The bundle of those cells whose metrics are below `root`."""
-    folders = {
-        key: root / CELL.format(experiment=experiment, dataset=key[0], model=key[1], seed=key[2]) for key in cells
-    }
+    folders = {key: root / cell_folder(experiment, key) for key in cells}
     finished = {key: folder for key, folder in folders.items() if _finished(folder)}
     traces = {key: read_trace(folder / "trace.csv")[1] for key, folder in finished.items()}
     grids = {

@@ -16,7 +16,7 @@ from dkef.core.files import AGAIN, read_json, require_noted
 from dkef.core.hdf5 import read_hdf5
 from dkef.core.tables import read_table
 from dkef.data.splits import Splits, read_splits
-from dkef.results.tables import Table
+from dkef.results.tables import CELL, Table
 
 Key = tuple[str, str, int]  # dataset, model, seed
 
@@ -108,6 +108,11 @@ def core_seconds(benchmark: Path) -> float:
 def read_split(path: Path) -> tuple[tuple[str, int], Splits]:
     """Splits of one dataset and seed, from .../<dataset>/seed<k>.h5."""
     return (path.parent.name, _seed(path.stem, path)), read_splits(path)
+
+
+def cell_folder(experiment: str, key: Key) -> Path:
+    """Where the files of a cell lie, from the project's folder."""
+    return Path(CELL.format(experiment=experiment, dataset=key[0], model=key[1], seed=key[2]))
 
 
 def cell_of(path: Path) -> Key:

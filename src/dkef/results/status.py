@@ -19,9 +19,9 @@ from dkef.core.screen import failed
 from dkef.core.tables import read_table
 from dkef.results.bundle import keys_of
 from dkef.results.cost import CostModel
-from dkef.results.read import Key, core_seconds
+from dkef.results.read import Key, cell_folder, core_seconds
 from dkef.results.schedule import Schedule
-from dkef.results.tables import CELL, CELL_NUMBERS, CELLS, METRICS, SECONDS
+from dkef.results.tables import CELL_NUMBERS, CELLS, METRICS, SECONDS
 
 STATES = ("done", "running", "failed", "left")
 
@@ -58,23 +58,22 @@ class Status:
 
 def status_of(plan: Plan, costs: CostModel, root: Path, bundle: Path) -> Status:
     """The state of an experiment whose results are below `root`, and in a bundle where there is one."""
-    folders = {key: root / _folder(plan, key) for key in plan.cells}
-    metrics = {key: path for key, folder in folders.items() if (path := folder / "metrics.csv").is_file()}
+    folders = {key: cell_folder(plan.name, key) for key in plan.cells}
+    metrics = {key: path for key, folder in folders.items() if (path := root / folder / "metrics.csv").is_file()}
     states = dict.fromkeys(metrics, "done")
-    untrusted = {key for key, path in metrics.items() if _untrusted(read_table(path, METRICS.columns))}
+    untrusted = set[Key]().union(*(_doubted(read_table(path, METRICS.columns)) for path in metrics.values()))
     spent = sum(core_seconds(path) for path in (root / "results" / plan.name).rglob("*.benchmark.jsonl"))
     if (bundle / "bundle.json").is_file():
         cells = read_table(bundle / "cells.csv", CELLS, CELL_NUMBERS)
         kept = read_table(bundle / "metrics.csv", METRICS.columns)
         only_there = {key for key in keys_of(cells) if key in folders and key not in metrics}
         states |= dict.fromkeys(only_there, "done")
-        here = kept[[key in only_there for key in keys_of(kept)]]
-        untrusted |= {key for key, status in zip(keys_of(here), here["status"], strict=True) if _doubted(status)}
+        untrusted |= _doubted(kept) & only_there
         spent += float(cells[[key in only_there for key in keys_of(cells)]][list(SECONDS)].sum().sum())
     begun = set(_begun(root))
     for key, folder in folders.items():
         if key not in states:
-            states[key] = _unfinished(folder, any(path.is_relative_to(_folder(plan, key)) for path in begun))
+            states[key] = _unfinished(root / folder, any(path.is_relative_to(folder) for path in begun))
     left = [
         job
         for job in cell_jobs(plan, Wanted({}, ()))
@@ -83,16 +82,9 @@ def status_of(plan: Plan, costs: CostModel, root: Path, bundle: Path) -> Status:
     return Status(plan.name, {key: states[key] for key in plan.cells}, untrusted, spent, Schedule.of(left, costs))
 
 
-def _folder(plan: Plan, key: Key) -> Path:
-    return Path(CELL.format(experiment=plan.name, dataset=key[0], model=key[1], seed=key[2]))
-
-
-def _untrusted(metrics: pd.DataFrame) -> bool:
-    return any(map(_doubted, metrics["status"]))
-
-
-def _doubted(status: str) -> bool:
-    return status.startswith("untrusted")
+def _doubted(metrics: pd.DataFrame) -> set[Key]:
+    """Cells of which some metric is not to be trusted."""
+    return set(keys_of(metrics[metrics["status"].str.startswith("untrusted")]))
 
 
 def _begun(root: Path) -> Iterator[Path]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dkef.config.plan import Plan
 from dkef.results.bundle import read_bundle
-from dkef.results.tables import CELL
+from dkef.results.read import cell_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plan = Plan(args.experiment)
     folder = args.bundle or Path("results/published", args.experiment)
     done = set(read_bundle(folder).keys) if (folder / "bundle.json").is_file() else set()
-    for dataset, model, seed in plan.cells:
-        if (dataset, model, seed) not in done:
-            cell = CELL.format(experiment=plan.name, dataset=dataset, model=model, seed=seed)
-            print(f"{cell}/metrics.csv", *([f"{cell}/grid.h5"] if plan.synthetic(dataset) else []))
+    for key in plan.cells:
+        if key not in done:
+            cell = cell_folder(plan.name, key)
+            print(f"{cell}/metrics.csv", *([f"{cell}/grid.h5"] if plan.synthetic(key[0]) else []))

@@ -4,6 +4,8 @@ A model that puts a spike on a training row is rewarded at its copies. So copies
 before dequantisation makes them different.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.spatial import cKDTree
 
@@ -46,6 +48,19 @@ def near_distance(points: Array) -> float:
     distance, _ = cKDTree(chosen).query(asked, k=2)
     d = points.shape[1]
     return float(min(NEAR_FRACTION, BY_CHANCE ** (1 / d)) * np.median(distance[:, 1]))
+
+
+class Copies(NamedTuple):
+    """How many rows are copies of a training row, before any noise was added."""
+
+    exact: int
+    near: int
+
+
+def count_copies(kinds: Array | None) -> Copies:
+    """Numbers of exact and near copies among rows of these kinds [n]."""
+    found = np.zeros(0) if kinds is None else kinds
+    return Copies(int((found == EXACT).sum()), int((found == NEAR).sum()))
 
 
 def groups_of_copies(rows: Array) -> Array:

@@ -14,7 +14,7 @@ from dkef.core.errors import DkefError
 from dkef.core.files import require_noted
 from dkef.core.provenance import canonical, config_digest
 from dkef.core.streams import rng_for
-from dkef.data.card import count_copies
+from dkef.data.copies import count_copies
 from dkef.data.prepare import prepare
 from dkef.data.source import Source
 from dkef.data.splits import write_splits

@@ -4,18 +4,33 @@ import json
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dkef.core.provenance import canonical
-from dkef.data.card import card
+from dkef.data.copies import count_copies
+from dkef.data.splits import Splits
 from dkef.models.storage import read_training
 from dkef.results.lookup import Results
 from dkef.results.tables import CELLS_TABLE, DEVIATIONS, FIDELITY, MODELS, TRAINING_COSTS
 
+CONDITION_ROWS = 10_000
+
 
 def cards(results: Results) -> dict[str, Any]:
-    """A card for each dataset, of its first seed."""
-    return {"cards": [card(splits) for splits in results.splits.values()]}
+    """The splits of each dataset, of its first seed, and what else a reader should know of them."""
+    return {
+        "all_splits": list(results.splits.values()),
+        "condition_number": condition_number,
+        "count_copies": count_copies,
+    }
+
+
+def condition_number(splits: Splits) -> float:
+    """Largest over smallest eigenvalue of the raw covariance, from singular values: it may be beyond 1e16."""
+    x = splits.whitening.invert(splits.train[:CONDITION_ROWS])
+    s = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
+    return float((s[0] / s[-1]) ** 2)
 
 
 def deviations(results: Results) -> dict[str, Any]:

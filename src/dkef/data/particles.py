@@ -11,7 +11,7 @@ from dkef.config.typed import Count, require, section
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.data.delimited import Layout, first_line, gather, read_chunks, read_numbers
-from dkef.data.source import RawTable, Removed
+from dkef.data.source import RawTable, Removed, Source
 
 
 def repeated_minimum(x: Array, more_than: int) -> Array:
@@ -26,7 +26,7 @@ def repeated_minimum(x: Array, more_than: int) -> Array:
 
 @section
 @dataclass(frozen=True)
-class MiniBoone:
+class MiniBoone(Source):
     """UCI's text file: a line with the two class sizes, the signal rows, the background rows; 50 columns."""
 
     file: str = "miniboone/MiniBooNE_PID.txt"
@@ -36,13 +36,6 @@ class MiniBoone:
     @property
     def files(self) -> tuple[str, ...]:
         return (self.file,)
-
-    @property
-    def own_files(self) -> tuple[str, ...]:
-        return ()
-
-    def true_density(self) -> None:
-        return None
 
     def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
         path = raw / self.file
@@ -77,7 +70,7 @@ FEATURES = tuple(f"f{i}" for i in range(27))
 
 @section
 @dataclass(frozen=True)
-class Hepmass:
+class Hepmass(Source):
     """The signal rows of `1000_train` and `1000_test`, UCI's gzip files or MAF's cut of them, one after the other.
 
     The files are read a chunk at a time and only so many rows from their start, because UCI's hold millions. The rows
@@ -100,13 +93,6 @@ class Hepmass:
     @property
     def files(self) -> tuple[str, ...]:
         return (self.train_file, self.test_file)
-
-    @property
-    def own_files(self) -> tuple[str, ...]:
-        return ()
-
-    def true_density(self) -> None:
-        return None
 
     def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
         train, test = raw / self.train_file, raw / self.test_file

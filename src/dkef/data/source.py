@@ -37,12 +37,12 @@ class Source(Protocol):
     @property
     def files(self) -> Sequence[str]:
         """Raw files below data/raw, each a row of data/sources.csv, that the fetch stage brings."""
-        ...
+        return ()
 
     @property
     def own_files(self) -> Sequence[str]:
         """Paths of files that the user keeps wherever they like; never fetched, never changed."""
-        ...
+        return ()
 
     def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
         """The rows, from the files below `raw` or drawn with `rng`."""
@@ -50,4 +50,4 @@ class Source(Protocol):
 
     def true_density(self) -> "Distribution | None":
         """The distribution behind the rows where it is known."""
-        ...
+        return None

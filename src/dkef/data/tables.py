@@ -13,7 +13,7 @@ from dkef.config.typed import Count, Whole, require, section
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.data.delimited import Layout, first_line, is_number, open_raw, read_numbers, require_affordable
-from dkef.data.source import RawTable, Removed
+from dkef.data.source import RawTable, Removed, Source
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,26 @@ class ColumnChoice:
         return dict(self.drop) if isinstance(self.drop, dict) else dict.fromkeys(self.drop, "dropped")
 
 
-@section
 @dataclass(frozen=True)
-class Csv(ColumnChoice):
-    """One or more delimited text files with equal columns, plain or gzip, their rows one after the other.
-
-    `files` are names below data/raw that data/sources.csv knows; `paths` are files of your own, anywhere.
-    """
+class TableFiles(ColumnChoice):
+    """Columns of files: names below data/raw that data/sources.csv knows, or `paths` of your own, anywhere."""
 
     files: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        return tuple(self.paths)
+
+    def true_density(self) -> None:
+        return None
+
+
+@section
+@dataclass(frozen=True)
+class Csv(TableFiles):
+    """One or more delimited text files with equal columns, plain or gzip, their rows one after the other."""
+
     separator: str = ","  # or "whitespace"
     names: list[str] | None = None  # of all columns, where the file has no header line
     skip_lines: Whole = 0  # lines before the first row, where `names` is given
@@ -75,13 +85,6 @@ class Csv(ColumnChoice):
         require(bool(self.files or self.paths), "paths", self.paths, "at least one file")
         known = self.separator == "whitespace" or len(self.separator) == 1
         require(known, "separator", self.separator, "one character or 'whitespace'")
-
-    @property
-    def own_files(self) -> tuple[str, ...]:
-        return tuple(self.paths)
-
-    def true_density(self) -> None:
-        return None
 
     def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
         return self.read_paths([*(raw / name for name in self.files), *map(Path, self.paths)])
@@ -120,24 +123,15 @@ class Csv(ColumnChoice):
 
 @section
 @dataclass(frozen=True)
-class Npy(ColumnChoice):
+class Npy(TableFiles):
     """A two-dimensional array of numbers in NumPy's own format."""
 
-    files: list[str] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
     names: list[str] | None = None  # of all columns; x1, x2, ... otherwise
     max_rows: Count | None = None
 
     def __post_init__(self) -> None:
         files = [*self.files, *self.paths]
         require(len(files) == 1, "paths", files, "exactly one file")
-
-    @property
-    def own_files(self) -> tuple[str, ...]:
-        return tuple(self.paths)
-
-    def true_density(self) -> None:
-        return None
 
     def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
         path = raw / self.files[0] if self.files else Path(self.paths[0])
@@ -175,22 +169,11 @@ BUNDLED: Mapping[str, str] = {"wine_recognition": "wine_data.csv", "breast_cance
 
 @section
 @dataclass(frozen=True)
-class Bundled(ColumnChoice):
+class Bundled(ColumnChoice, Source):
     """A table that scikit-learn carries with it, read from its CSV file: real data without a network."""
 
     table: Literal["wine_recognition", "breast_cancer"] = field(kw_only=True)
     names: list[str] = field(default_factory=list)  # of all columns: the first line of these files holds counts
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def own_files(self) -> tuple[str, ...]:
-        return ()
-
-    def true_density(self) -> None:
-        return None
 
     def read(self, raw: Path, rng: np.random.Generator) -> RawTable:
         # Found without importing scikit-learn, which takes a second.

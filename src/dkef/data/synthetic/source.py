@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from dkef.config.typed import Count, require, section
-from dkef.data.source import RawTable
+from dkef.data.source import RawTable, Source
 from dkef.data.synthetic.distributions import Distribution, NormalMixture, rotated
 from dkef.data.synthetic.planar import Banana, Cosine, Funnel, Rings, Square
 
@@ -29,7 +29,7 @@ KNOWN: dict[str, Distribution] = {
 
 @section
 @dataclass(frozen=True)
-class Synthetic:
+class Synthetic(Source):
     """Draws from one of the paper's distributions, turned by an angle where `rotate` says so."""
 
     distribution: str
@@ -49,14 +49,6 @@ class Synthetic:
             not self.stratified or isinstance(distribution, NormalMixture),
             "stratified", self.stratified, "false for a distribution that is not a normal mixture",
         )  # fmt: skip
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def own_files(self) -> tuple[str, ...]:
-        return ()
 
     def true_density(self) -> Distribution:
         """The distribution the rows are drawn from, in the coordinates of the rows."""

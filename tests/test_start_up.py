@@ -52,6 +52,13 @@ def test_tensorflow_says_nothing_about_hardware_unless_it_is_asked() -> None:
     assert "oneDNN" in told["0"]
 
 
+def test_tensorflow_starts_in_a_process_without_stderr() -> None:
+    code = "from dkef.core.tensorflow import tf\nprint(float(tf.constant(1.0) + 1))"
+    command = ["sh", "-c", 'exec "$0" -c "$1" 2>&-', sys.executable, code]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "2.0\n"
+
+
 def test_only_the_noise_is_held_back_and_all_is_shown_where_it_fails() -> None:
     code = (
         "import os\nfrom dkef.core.tensorflow import _without_noise\n"

@@ -28,7 +28,7 @@ NOISE = re.compile(
 @contextlib.contextmanager
 def _without_noise() -> Iterator[None]:
     """Hold back what C++ writes to stderr; show it all if this fails, and whatever else was written meanwhile."""
-    if os.environ.setdefault(LEVEL, "2") == "0":
+    if os.environ.setdefault(LEVEL, "2") == "0" or sys.stderr is None:  # a process without stderr
         yield
         return
     sys.stderr.flush()

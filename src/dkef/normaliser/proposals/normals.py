@@ -29,14 +29,10 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv, logsumexp
 
 from dkef.core.arrays import Array
-from dkef.core.compiled import njit
 from dkef.models.kef.parameters import BaseMeasure
-from dkef.normaliser.simd.normal_tiles import STRIP, add_normals, normal_terms
-from dkef.normaliser.simd.vector import BLOCK, PANEL
+from dkef.normaliser.simd.normal_sums import NormalSums, add_sums, normal_sums
 
 CUT = 1e-4  # share of each normal beyond its cut
-LOG2_E = 1 / math.log(2)
-TOO_FAR = -1e300  # -|v|^2 / 2 of a component that fills up a panel
 
 
 @dataclass(frozen=True)
@@ -120,7 +116,7 @@ class CutNormals:
     def _sums(self, x: Array, gradient: Array) -> Array:
         """log h at x; adds its gradient to a second array, unless that is empty."""
         total = np.zeros(len(x))
-        add_terms(total, gradient, np.ascontiguousarray(x, np.float64), *self._packed, self.dimension)
+        add_sums(total, gradient, np.ascontiguousarray(x, np.float64), self._packed)
         if len(gradient):
             gradient /= np.where(total > 0, total, 1.0)[:, None]
         with np.errstate(divide="ignore"):
@@ -133,93 +129,6 @@ class CutNormals:
         return float(self.log_peaks.max()) - 0.5 * self.dimension
 
     @functools.cached_property
-    def _packed(self) -> tuple[Array, Array, Array, Array, float]:
-        """What `add_terms` reads: an origin amid the centres, factors, panels of components of one shape each.
-
-        Whitened coordinates are in units of 1 / sqrt(log2 e), so that every density is a power of two.
-        """
-        origin = self.centres.mean(axis=0)
-        inverses = math.sqrt(LOG2_E) * np.linalg.inv(self.factors)
+    def _packed(self) -> NormalSums:
         scaled = self.weights * np.exp(self.log_peaks - self._log_unit)[self.shape]
-        panels, ends = [], [0]
-        for j, inverse in enumerate(inverses):
-            here = self.shape == j
-            v = (self.centres[here] - origin) @ inverse.T
-            panels.append(_panels(np.concatenate([-0.5 * (v**2).sum(axis=1)[None], scaled[here][None], v.T])))
-            ends.append(ends[-1] + len(panels[-1]))
-        least = -0.5 * LOG2_E * self.squared_radius
-        return origin, inverses, np.array(ends), np.concatenate(panels).ravel(), least
-
-
-def _panels(columns: Array) -> Array:
-    """[r, k] as [k / PANEL, r, PANEL]; what is added to fill the last panel is too far away to count."""
-    r, k = columns.shape
-    padded = np.zeros((r, -(-k // PANEL) * PANEL))
-    padded[0, k:] = TOO_FAR
-    padded[:, :k] = columns
-    return padded.reshape(r, -1, PANEL).transpose(1, 0, 2)
-
-
-@njit
-def add_terms(total, gradient, x, origin, inverses, ends, panels, least, d):  # type: ignore[no-untyped-def]
-    """total_n += sum_k w_k 2^(-|u_n - v_k|^2 / 2) over exponents of at least `least`, u_n = L_k^-1 (x_n - origin).
-
-    Adds to gradient_n that of the sum, unless the array is empty. panels: float64, those of shape j from number
-    ends[j] to ends[j + 1]; see `normal_tiles` for what is in one.
-    """
-    size = (2 + d) * PANEL
-    centred, points = np.zeros((d, BLOCK)), np.zeros((d + 1, BLOCK))
-    block, terms, pull = np.empty(BLOCK), np.empty((PANEL, BLOCK)), np.empty((d + 1, BLOCK))
-    for start in range(0, len(x), BLOCK):
-        count = min(BLOCK, len(x) - start)
-        centred[:, :count] = x[start : start + count].T - origin.reshape(-1, 1)
-        block[:] = 0.0
-        for j in range(len(inverses)):
-            whiten(points, centred, inverses[j])
-            if len(gradient) == 0:
-                for panel in range(ends[j], ends[j + 1]):
-                    for strip in range(0, BLOCK, STRIP):
-                        add_normals(block, points, strip, panels, panel * size, d, least)
-                continue
-            pull[:] = 0.0
-            for panel in range(ends[j], ends[j + 1]):
-                add_pull(pull, terms, points, panels, panel * size, d, least)
-            block += pull[d]
-            for i in range(d):
-                pull[i] -= points[i] * pull[d]
-            scaled = inverses[j].T @ pull[:d]
-            gradient[start : start + count] += scaled[:, :count].T / LOG2_E
-        total[start : start + count] += block[:count]
-
-
-@njit
-def whiten(points, centred, inverse):  # type: ignore[no-untyped-def]
-    """points = u and, in the last row, -|u|^2 / 2 with u = inverse centred; the matrix is lower triangular."""
-    d = len(centred)
-    points[d] = 0.0
-    for i in range(d):
-        points[i] = 0.0
-        for k in range(i + 1):
-            factor = inverse[i, k]
-            for n in range(BLOCK):
-                points[i, n] += factor * centred[k, n]
-        for n in range(BLOCK):
-            points[d, n] -= 0.5 * points[i, n] * points[i, n]
-
-
-@njit
-def add_pull(pull, terms, points, panels, at, d, least):  # type: ignore[no-untyped-def]
-    """pull[:d] += sum_p terms_p v_p and pull[d] += sum_p terms_p over one panel."""
-    for strip in range(0, BLOCK, STRIP):
-        if not normal_terms(terms, points, strip, panels, at, d, least):
-            continue
-        for p in range(PANEL):
-            term = terms[p, strip : strip + STRIP]
-            for i in range(d):
-                factor = panels[at + (2 + i) * PANEL + p]
-                row = pull[i, strip : strip + STRIP]
-                for n in range(STRIP):
-                    row[n] += factor * term[n]
-            row = pull[d, strip : strip + STRIP]
-            for n in range(STRIP):
-                row[n] += term[n]
+        return normal_sums(scaled, self.centres, self.shape, self.factors, self.squared_radius)

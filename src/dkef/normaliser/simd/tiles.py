@@ -26,7 +26,7 @@ def _strip_of(builder: Any, rows: Any, row: Any, strip: Any) -> Any:
     return vec.address(builder, rows, builder.add(builder.mul(row, vec.index(BLOCK)), strip))
 
 
-def _start(builder: Any, constants: Any, common: list[Any] | None) -> list[list[Any]]:
+def start(builder: Any, constants: Any, common: list[Any] | None) -> list[list[Any]]:
     """Sums [PANEL][VECTORS] that begin at the tile's constants (plus a vector common to all outputs).
 
     They are stack slots in name only: LLVM keeps them in registers.
@@ -41,7 +41,7 @@ def _start(builder: Any, constants: Any, common: list[Any] | None) -> list[list[
     return sums
 
 
-def _accumulate(builder: Any, sums: list[list[Any]], rows: Any, count: Any, weights: Any) -> None:
+def accumulate(builder: Any, sums: list[list[Any]], rows: Any, count: Any, weights: Any) -> None:
     """sums[p][v] += sum_k weights[k, p] rows[k, v] over `count` rows."""
     with cgutils.for_range(builder, count) as loop:
         row = vec.address(builder, rows, builder.mul(loop.index, vec.index(BLOCK)))
@@ -69,9 +69,9 @@ def layer_tile(
         bias = vec.address(builder, vec.array_data(context, builder, signature, arguments, 2), at)
         W = vec.address(builder, bias, vec.index(PANEL))
         S = vec.address(builder, W, builder.mul(h_count, vec.index(PANEL)))
-        sums = _start(builder, bias, None)
-        _accumulate(builder, sums, _strip_of(builder, rows, h, strip), h_count, W)
-        _accumulate(builder, sums, _strip_of(builder, rows, x, strip), x_count, S)
+        sums = start(builder, bias, None)
+        accumulate(builder, sums, _strip_of(builder, rows, h, strip), h_count, W)
+        accumulate(builder, sums, _strip_of(builder, rows, x, strip), x_count, S)
         with builder.if_then(softplus):
             for slot in (slot for slots in sums for slot in slots):
                 builder.store(vec.softplus2(builder, builder.load(slot)), slot)
@@ -102,8 +102,8 @@ def gaussian_tile(
         alpha = vec.address(builder, c, vec.index(PANEL))
         z = vec.address(builder, alpha, vec.index(PANEL))
         norms = _strip_of(builder, rows, norm, strip)
-        sums = _start(builder, c, [vec.load(builder, norms, v) for v in range(VECTORS)])
-        _accumulate(builder, sums, _strip_of(builder, rows, phi, strip), count, z)
+        sums = start(builder, c, [vec.load(builder, norms, v) for v in range(VECTORS)])
+        accumulate(builder, sums, _strip_of(builder, rows, phi, strip), count, z)
         f = vec.address(builder, vec.array_data(context, builder, signature, arguments, 7), strip)
         for v in range(VECTORS):
             total = vec.splat(0.0)

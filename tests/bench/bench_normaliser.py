@@ -16,11 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 from limits import best_time, sgemm_time
-from threadpoolctl import threadpool_limits
 
 from dkef.models.kef.parameters import BaseMeasure, Component, KefParameters
 from dkef.models.layers import Layer
-from dkef.normaliser.proposals.normals import CutNormals
 from dkef.normaliser.weights import Q0Weights
 
 M, R, W = 300, 3, 30
@@ -121,24 +119,6 @@ def plain_batch(parameters: KefParameters) -> Callable[[], object]:
     return lambda: batch().numpy()
 
 
-def density_figures(d: int, components: int = 4800, n: int = 1 << 13) -> dict[str, float]:
-    """The mixture proposal's density on one core: samples per second, and its time over that of the product alone.
-
-    The product is what a library would compute first: n points by all centres, in float64.
-    """
-    rng = np.random.default_rng(d)
-    rows = rng.normal(size=(components, d))
-    h = CutNormals(np.full(components, 1 / components), rows, np.zeros(components, int), 0.5 * np.eye(d)[None])
-    x = h.sample(n, rng)
-    h.log_density(x[:64])
-    with threadpool_limits(1):
-        density, product = (best_time(call, ROUNDS) for call in (lambda: h.log_density(x), lambda: x @ rows.T))
-    return {
-        f"mixture_density_thousand_samples_per_second_d{d}": n / density / 1e3,
-        f"mixture_density_over_product_d{d}": density / product,
-    }
-
-
 def setup_seconds(cache: str) -> float:
     """A fresh process, until its first block of samples is done (imports included)."""
     code = (
@@ -175,8 +155,6 @@ def measure() -> dict[str, float]:
         figures[f"logz_million_samples_per_second_{name}"] = fused_rate[name] / 1e6
         figures[f"logz_fraction_of_limit_{name}"] = fused_rate[name] / limit
         figures[f"logz_over_plain_{name}"] = fused_rate[name] / plain_rate[name]
-    for d in (11, 22, 43):
-        figures |= density_figures(d)
     with tempfile.TemporaryDirectory() as cache:
         figures["logz_setup_seconds"] = setup_seconds(cache)
         figures["logz_setup_again_seconds"] = setup_seconds(cache)

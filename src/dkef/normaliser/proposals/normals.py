@@ -30,7 +30,7 @@ from scipy.special import gammainc, gammaincinv, logsumexp
 
 from dkef.core.arrays import Array
 from dkef.models.kef.parameters import BaseMeasure
-from dkef.normaliser.simd.normal_sums import NormalSums, add_sums, normal_sums
+from dkef.normaliser.simd.normal_sums import NormalSums, add_sums, neighbours, normal_sums
 
 CUT = 1e-4  # share of each normal beyond its cut
 
@@ -114,13 +114,15 @@ class CutNormals:
         return float(logsumexp(np.log(self.weights) + log_b))
 
     def _sums(self, x: Array, gradient: Array) -> Array:
-        """log h at x; adds its gradient to a second array, unless that is empty."""
-        total = np.zeros(len(x))
-        add_sums(total, gradient, np.ascontiguousarray(x, np.float64), self._packed)
+        """log h at x; writes its gradient to a second array, unless that is empty."""
+        order = neighbours(x, self._packed)
+        sums, slopes = np.zeros(len(x)), np.zeros_like(gradient)
+        add_sums(sums, slopes, np.ascontiguousarray(x[order], np.float64), self._packed)
         if len(gradient):
-            gradient /= np.where(total > 0, total, 1.0)[:, None]
+            gradient[order] = slopes / np.where(sums > 0, sums, 1.0)[:, None]
+        log_h = np.empty(len(x))
         with np.errstate(divide="ignore"):
-            log_h: Array = np.log(total) + self._log_unit
+            log_h[order] = np.log(sums) + self._log_unit
         return log_h
 
     @property

@@ -1,24 +1,25 @@
-"""Sums of normal densities as vector code: terms w_k 2^(v_k.u - |v_k|^2 / 2 - |u|^2 / 2).
+"""Sums of normal densities as vector code: terms w 2^(v.u - |v|^2 / 2 - |u|^2 / 2) of whitened points u and centres v.
 
-Exponents are small differences of large terms, since a point far from the origin lies close to some centre; they are
-computed in float64. Most components have nothing to say of most points, though, for they are cut off at a distance: an
-upper bound of the exponent in float32 tells which (`near_bits`), in register tiles as in `tiles`, and only the rest is
-computed. Coordinates are scaled by sqrt(log2 e), so that powers of two are what is asked for.
+A point far from the origin lies close to some centre, so that exponents are small differences of large terms and need
+float64. Most components have nothing to say of most points, though, for they are cut off at a distance. An upper bound
+of the exponent in float32, computed in register tiles as in `tiles`, tells which (`near_bits`), and only what is left
+is computed. Coordinates are scaled by sqrt(log2 e), so that powers of two are what is asked for.
 """
 
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
+from numba.np.arrayobj import make_array
 
 from dkef.core.compiled import intrinsic
 from dkef.normaliser.simd import vector as vec
 from dkef.normaliser.simd.tiles import STRIP, accumulate, start
 from dkef.normaliser.simd.vector import BLOCK, DOUBLES, LANES, PANEL, VECTORS, Code
 
-PAIRS = max(1, VECTORS // 2)  # vectors of float64 in a strip of `product_tile`, each of which fills two registers
-PRODUCT_STRIP = LANES * PAIRS
+PAIRS = max(1, VECTORS // 2)  # vectors of float64 in a strip of these tiles, each of which fills two registers
+DOUBLE_STRIP = LANES * PAIRS
 CHAINS = 2  # sums of every other coordinate in `add_near`: one alone would wait for its last addition
 
 
@@ -31,51 +32,105 @@ def _store(builder: Any, value: Any, base: Any, v: int) -> None:
     builder.store(value, vec.vector_address(builder, base, v, DOUBLES), align=4)
 
 
-@intrinsic
-def product_tile(
-    typingctx: Any, out: Any, first: Any, rows: Any, source: Any, count: Any, strip: Any, weights: Any, at: Any,
-    by_row: Any, by_output: Any,
-) -> Code:  # fmt: skip
-    """out[first + p] += sum_k W[k, p] rows[source + k] for p < PANEL and k < count, for one strip of points.
+def _products(builder: Any, sums: list[list[Any]], rows: Any, count: Any, weights: list[Any], step: Any) -> None:
+    """sums[p][v] += sum_k weights[p][k step] rows[k, v] over `count` rows."""
+    with cgutils.for_range(builder, count) as loop:
+        row = _row(builder, rows, loop.index)
+        values = [vec.load(builder, row, v, DOUBLES) for v in range(PAIRS)]
+        place = builder.mul(loop.index, step)
+        for weight, slots in zip(weights, sums, strict=True):
+            factor = vec.load_splat(builder, vec.address(builder, weight, place), 0, DOUBLES)
+            for value, slot in zip(values, slots, strict=True):
+                builder.store(vec.multiply_add(builder, factor, value, builder.load(slot)), slot)
 
-    out, rows: float64 [., BLOCK]; W[k, p] = weights[at + k by_row + p by_output], so that it may lie either way.
+
+def _tile(builder: Any) -> list[list[Any]]:
+    return [[cgutils.alloca_once(builder, DOUBLES) for _ in range(PAIRS)] for _ in range(PANEL)]
+
+
+def _panel_rows(builder: Any, rows: Any, first: Any) -> list[Any]:
+    return [_row(builder, rows, builder.add(first, vec.index(p))) for p in range(PANEL)]
+
+
+@intrinsic
+def whiten_tile(typingctx: Any, points: Any, first: Any, centred: Any, strip: Any, exact: Any, at: Any) -> Code:
+    """points[i] = u_i = sum_k B_ik centred[k] - start_i for PANEL rows i from `first` on, for one strip of points.
+
+    Takes |u|^2 / 2 of these rows from points[rows]. points: float64 [., BLOCK]; centred: float64 [rows, BLOCK];
+    exact[at:] holds start [rows] and the lower triangular B [rows, rows].
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, first, _, source, count, strip, _, at, by_row, by_output = arguments
-        out, rows, weights = (vec.array_data(context, builder, signature, arguments, k) for k in (0, 2, 6))
-        targets = [
-            vec.address(builder, _row(builder, out, builder.add(first, vec.index(p))), strip) for p in range(PANEL)
-        ]
-        base = vec.address(builder, weights, at)
-        columns = [vec.address(builder, base, builder.mul(by_output, vec.index(p))) for p in range(PANEL)]
-        sums = [[cgutils.alloca_once(builder, DOUBLES) for _ in range(PAIRS)] for _ in range(PANEL)]
+        _, first, _, strip, _, at = arguments
+        points, centred, exact = (vec.array_data(context, builder, signature, arguments, k) for k in (0, 2, 4))
+        points, centred = vec.address(builder, points, strip), vec.address(builder, centred, strip)
+        rows = builder.extract_value(make_array(signature.args[2])(context, builder, arguments[2]).shape, 0)
+        starts = vec.address(builder, exact, at)
+        sums = _tile(builder)
+        for p, slots in enumerate(sums):
+            place = vec.address(builder, starts, builder.add(first, vec.index(p)))
+            begin = builder.fsub(vec.splat(0.0, DOUBLES), vec.load_splat(builder, place, 0, DOUBLES))
+            for slot in slots:
+                builder.store(begin, slot)
+        matrix = vec.address(builder, starts, rows)
+        lines = [builder.mul(builder.add(first, vec.index(p)), rows) for p in range(PANEL)]
+        weights = [vec.address(builder, matrix, line) for line in lines]
+        _products(builder, sums, centred, builder.add(first, vec.index(PANEL)), weights, vec.index(1))
+        norms = _row(builder, points, rows)
+        targets = _panel_rows(builder, points, first)
+        for v in range(PAIRS):
+            square = vec.load(builder, norms, v, DOUBLES)
+            for target, slots in zip(targets, sums, strict=True):
+                value = builder.load(slots[v])
+                _store(builder, value, target, v)
+                half = builder.fmul(value, vec.splat(-0.5, DOUBLES))
+                square = vec.multiply_add(builder, half, value, square)
+            _store(builder, square, norms, v)
+        return context.get_dummy_value()
+
+    vec.require_contiguous(points, centred, exact)
+    i = types.int64
+    return types.void(points, i, centred, i, exact, i), generate
+
+
+@intrinsic
+def slope_tile(typingctx: Any, slope: Any, first: Any, pull: Any, strip: Any, exact: Any, at: Any) -> Code:
+    """slope[i] += sum_k B_ki pull[2 + k] for PANEL rows i from `first` on, for one strip of points.
+
+    slope: float64 [rows, BLOCK]; pull: float64 [2 + rows, BLOCK]; exact[at:] holds the lower triangular B [rows, rows].
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, first, _, strip, _, at = arguments
+        slope, pull, exact = (vec.array_data(context, builder, signature, arguments, k) for k in (0, 2, 4))
+        slope, pull = vec.address(builder, slope, strip), vec.address(builder, pull, strip)
+        rows = builder.extract_value(make_array(signature.args[0])(context, builder, arguments[0]).shape, 0)
+        targets, sums = _panel_rows(builder, slope, first), _tile(builder)
         for target, slots in zip(targets, sums, strict=True):
             for v, slot in enumerate(slots):
                 builder.store(vec.load(builder, target, v, DOUBLES), slot)
-        inputs = vec.address(builder, _row(builder, rows, source), strip)
-        with cgutils.for_range(builder, count) as loop:
-            row = _row(builder, inputs, loop.index)
-            values = [vec.load(builder, row, v, DOUBLES) for v in range(PAIRS)]
-            offset = builder.mul(loop.index, by_row)
-            for column, slots in zip(columns, sums, strict=True):
-                factor = vec.load_splat(builder, vec.address(builder, column, offset), 0, DOUBLES)
-                for value, slot in zip(values, slots, strict=True):
-                    builder.store(vec.multiply_add(builder, factor, value, builder.load(slot)), slot)
+        diagonal = vec.address(builder, exact, builder.add(at, builder.mul(first, builder.add(rows, vec.index(1)))))
+        weights = [vec.address(builder, diagonal, vec.index(p)) for p in range(PANEL)]
+        _products(
+            builder,
+            sums,
+            _row(builder, pull, builder.add(first, vec.index(2))),
+            builder.sub(rows, first),
+            weights,
+            rows,
+        )
         for target, slots in zip(targets, sums, strict=True):
             for v, slot in enumerate(slots):
                 _store(builder, builder.load(slot), target, v)
         return context.get_dummy_value()
 
-    vec.require_contiguous(out, rows, weights)
+    vec.require_contiguous(slope, pull, exact)
     i = types.int64
-    return types.void(out, i, rows, i, i, i, weights, i, i, i), generate
+    return types.void(slope, i, pull, i, exact, i), generate
 
 
 @intrinsic
-def near_bits(
-    typingctx: Any, rough: Any, strip: Any, panels: Any, at: Any, count: Any, least: Any
-) -> Code:
+def near_bits(typingctx: Any, rough: Any, strip: Any, panels: Any, at: Any, count: Any, least: Any) -> Code:
     """Which components of a panel may have an exponent of at least `least` at some of LANES points of a strip.
 
     Bit p VECTORS + v speaks of component p and the v-th vector of points. rough: float32 [count + 1, BLOCK], u and an
@@ -115,7 +170,7 @@ def lowest_bit(typingctx: Any, bits: Any) -> Code:
 
 
 def _exponents(builder: Any, points: Any, norm: Any, count: Any, site: Any) -> Any:
-    """v.u - |v|^2 / 2 - |u|^2 / 2 at LANES points, for the component whose panel column begins at `site`."""
+    """v.u - |v|^2 / 2 - |u|^2 / 2 at LANES points, for the site whose numbers begin at `site`."""
     chains = [cgutils.alloca_once(builder, DOUBLES) for _ in range(CHAINS)]
     norms = vec.load(builder, _row(builder, points, norm), 0, DOUBLES)
     builder.store(builder.fadd(norms, vec.load_splat(builder, site, 0, DOUBLES)), chains[0])
@@ -135,7 +190,9 @@ def _exponents(builder: Any, points: Any, norm: Any, count: Any, site: Any) -> A
     return total
 
 
-def _add_terms(builder: Any, exponents: Any, rates: Any, widths: Any, weights: Any, least: Any, sums: list[Any]) -> None:
+def _add_terms(
+    builder: Any, exponents: Any, rates: Any, widths: Any, weights: Any, least: Any, sums: list[Any]
+) -> None:
     """sums[0] += w_t 2^(r_t x), sums[1] (if there is one) += r_t w_t 2^(r_t x) over all widths t within their cut."""
     threshold = vec.broadcast(builder, least, DOUBLES)
     with cgutils.for_range(builder, widths) as loop:
@@ -151,75 +208,49 @@ def _add_terms(builder: Any, exponents: Any, rates: Any, widths: Any, weights: A
                 builder.store(builder.fadd(builder.load(slot), value), slot)
 
 
-def _near(context: Any, builder: Any, signature: Any, arguments: Any, wanted: int) -> tuple[list[Any], Any]:
-    """The `wanted` sums of `_add_terms` for one site at LANES points; and where the column of its panel begins."""
-    _, points_first, _, norm, count, _, rates_at, widths, at, least = arguments
-    points, exact = (vec.array_data(context, builder, signature, arguments, k) for k in (2, 5))
-    site = vec.address(builder, exact, at)
-    exponents = _exponents(builder, vec.address(builder, points, points_first), norm, count, site)
-    sums = [cgutils.alloca_once(builder, DOUBLES) for _ in range(wanted)]
-    for slot in sums:
-        builder.store(vec.splat(0.0, DOUBLES), slot)
-    after = builder.mul(builder.add(count, vec.index(1)), vec.index(PANEL))
-    weights = vec.address(builder, site, after)
-    _add_terms(builder, exponents, vec.address(builder, exact, rates_at), widths, weights, least, sums)
-    return [builder.load(slot) for slot in sums], site
-
-
 def _add_to_row(builder: Any, rows: Any, number: Any, value: Any) -> None:
     row = _row(builder, rows, number)
-    _store(builder, builder.fadd(vec.load(builder, row, 0, DOUBLES), value), row, 0)
+    _store(builder, builder.fadd(vec.load(builder, row, 0, DOUBLES), value, flags=vec.FUSED), row, 0)
 
 
 @intrinsic
 def add_near(
-    typingctx: Any, total: Any, at_point: Any, points: Any, norm: Any, count: Any, exact: Any, rates: Any, widths: Any,
-    at: Any, least: Any,
+    typingctx: Any, results: Any, at_point: Any, points: Any, norm: Any, count: Any, exact: Any, rates: Any,
+    widths: Any, at: Any, least: Any,
 ) -> Code:  # fmt: skip
-    """total += sum_t w_t 2^(r_t x) over the r_t x of at least `least`, for one site and LANES points from `at_point` on.
+    """Add sum_t w_t 2^(r_t x) over the r_t x of at least `least`, for one site and LANES points from `at_point` on.
 
-    total: float64 [BLOCK]; points: float64 [., BLOCK], u and in row `norm` -|u|^2 / 2; exact[at:] holds, PANEL numbers
-    apart, -|v|^2 / 2, v [count], w [widths]; exact[rates:] holds r [widths].
+    x = v.u - |v|^2 / 2 - |u|^2 / 2. points: float64 [., BLOCK], u in `count` rows and -|u|^2 / 2 in row `norm`;
+    exact[at:] holds, PANEL numbers apart, -|v|^2 / 2, v [count] and w [widths]; exact[rates:] holds r [widths].
+    results: float64 [BLOCK] takes the sum; if it is [2 + count, BLOCK], its first row does, and the others take s and
+    s v with s = sum_t r_t w_t 2^(r_t x).
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (term,), _ = _near(context, builder, signature, arguments, 1)
-        total = vec.address(builder, vec.array_data(context, builder, signature, arguments, 0), arguments[1])
-        _add_to_row(builder, total, vec.index(0), term)
+        _, at_point, _, norm, count, _, rates, widths, at, least = arguments
+        results, points, exact = (vec.array_data(context, builder, signature, arguments, k) for k in (0, 2, 5))
+        results, points = vec.address(builder, results, at_point), vec.address(builder, points, at_point)
+        site = vec.address(builder, exact, at)
+        exponents = _exponents(builder, points, norm, count, site)
+        sums = [cgutils.alloca_once(builder, DOUBLES) for _ in range(signature.args[0].ndim)]
+        for slot in sums:
+            builder.store(vec.splat(0.0, DOUBLES), slot)
+        weights = vec.address(builder, site, builder.mul(builder.add(count, vec.index(1)), vec.index(PANEL)))
+        _add_terms(builder, exponents, vec.address(builder, exact, rates), widths, weights, least, sums)
+        for number, slot in enumerate(sums):
+            _add_to_row(builder, results, vec.index(number), builder.load(slot))
+        if len(sums) > 1:
+            slope = builder.load(sums[1])
+            with cgutils.for_range(builder, count) as loop:
+                place = vec.address(builder, site, builder.mul(loop.index, vec.index(PANEL)))
+                moment = builder.fmul(vec.load_splat(builder, place, PANEL, DOUBLES), slope, flags=vec.FUSED)
+                _add_to_row(builder, results, builder.add(loop.index, vec.index(2)), moment)
         return context.get_dummy_value()
 
-    return _near_signature(total, points, exact), generate
-
-
-@intrinsic
-def pull_near(
-    typingctx: Any, pull: Any, at_point: Any, points: Any, norm: Any, count: Any, exact: Any, rates: Any, widths: Any,
-    at: Any, least: Any,
-) -> Code:  # fmt: skip
-    """As `add_near`, with derivatives: with s = sum_t r_t w_t 2^(r_t x), pull[:count] += s v and pull[norm] += s.
-
-    pull: float64 [norm + 2, BLOCK]; the last row takes the sum of `add_near`.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (term, slope), site = _near(context, builder, signature, arguments, 2)
-        pull = vec.address(builder, vec.array_data(context, builder, signature, arguments, 0), arguments[1])
-        _, _, _, norm, count, *_ = arguments
-        with cgutils.for_range(builder, count) as loop:
-            place = builder.mul(builder.add(loop.index, vec.index(1)), vec.index(PANEL))
-            factor = vec.load_splat(builder, vec.address(builder, site, place), 0, DOUBLES)
-            _add_to_row(builder, pull, loop.index, builder.fmul(factor, slope, flags=vec.FUSED))
-        _add_to_row(builder, pull, norm, slope)
-        _add_to_row(builder, pull, builder.add(norm, vec.index(1)), term)
-        return context.get_dummy_value()
-
-    return _near_signature(pull, points, exact), generate
-
-
-def _near_signature(sums: Any, points: Any, exact: Any) -> Any:
-    vec.require_contiguous(sums, points, exact)
+    vec.require_contiguous(results, points, exact)
     i = types.int64
-    return types.void(sums, i, points, i, i, exact, i, i, i, types.float64)
+    return types.void(results, i, points, i, i, exact, i, i, i, types.float64), generate
 
 
-assert BLOCK % STRIP == 0 and BLOCK % PRODUCT_STRIP == 0
+assert BLOCK % STRIP == 0
+assert BLOCK % DOUBLE_STRIP == 0

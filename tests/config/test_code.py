@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dkef.config import code
+from dkef.config import code, kept_syntax, syntax
 from dkef.config.code import sources_behind, sources_digest, target_modules
 from dkef.config.compose import choices, compose_cell
 from dkef.report.figures.catalogue import find as find_figure
@@ -122,3 +122,46 @@ def test_texts_that_become_a_status_count():
 def kept_behind(*modules):
     files = code._behind(*modules).items()
     return {name for module, path in files for name in code._facts(module, path).errors.kept}
+
+
+def test_what_is_kept_of_a_file_is_what_is_found_in_it(tmp_path, monkeypatch):
+    """The first asks for it, the second reads it; of another text, and of a damaged record, it is found anew."""
+    monkeypatch.setattr(kept_syntax, "_folder", lambda: tmp_path / "kept")
+    found = []
+    monkeypatch.setattr(
+        kept_syntax, "reduced", lambda *arguments: found.append(arguments) or syntax.reduced(*arguments)
+    )
+    path = tmp_path / "module.py"
+    text = "import os\n\n\nclass Odd(ValueError):\n    pass\n\n\ndef f(x):\n    raise Odd(f'{x} is odd')\n"
+
+    def asked() -> tuple[kept_syntax.Facts, str, str, int]:
+        source, before = kept_syntax.SourceFile(path), len(found)
+        return (
+            source.facts("package"),
+            source.digest(frozenset()),
+            source.digest(frozenset({"Odd"})),
+            len(found) - before,
+        )
+
+    path.write_text(text, encoding="utf-8")
+    first, second = asked(), asked()
+    assert first[:3] == second[:3]
+    assert first[1] != first[2]
+    assert (first[3], second[3]) == (3, 0)
+    assert first[0] == (False, frozenset({"os"}), syntax.errors(syntax.reduced(text)))
+    path.write_text(text.replace("is odd", "is strange"), encoding="utf-8")
+    edited = asked()
+    assert edited[1] == first[1]
+    assert edited[2] != first[2]
+    for file in (tmp_path / "kept").iterdir():
+        file.write_text(file.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+    assert asked()[:3] == edited[:3]
+
+
+def test_where_nothing_can_be_kept_all_is_found_anew(tmp_path, monkeypatch):
+    (tmp_path / "a_file").write_text("", encoding="utf-8")
+    monkeypatch.setattr(kept_syntax, "_folder", lambda: tmp_path / "a_file" / "below")
+    (tmp_path / "module.py").write_text("x = 1\n", encoding="utf-8")
+    source = kept_syntax.SourceFile(tmp_path / "module.py")
+    assert not source.facts("package").empty
+    assert len(source.digest(frozenset())) == 64

@@ -5,28 +5,19 @@ what of a file counts.
 """
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from dkef.config.syntax import BUILT_IN, Errors, ancestors, canonical_tree, errors, imports, reduced
+from dkef.config.kept_syntax import Facts, SourceFile
+from dkef.config.syntax import BUILT_IN, ancestors
 from dkef.core.files import record_digest
 from dkef.core.trust import OWN_PACKAGE, belongs_to_user
 
 PACKAGE = Path(__file__).parents[1]
 # No result depends on these: the version and lazy names, the wording of errors, and the making of this digest.
-LEFT_OUT = {OWN_PACKAGE, "dkef.config.sentences", "dkef.config.code", "dkef.config.syntax"}
-EMPTY = canonical_tree(reduced(""))
-
-
-class _Facts(NamedTuple):
-    """What one file says about others."""
-
-    empty: bool  # but for a docstring
-    imports: frozenset[str]
-    errors: Errors
+LEFT_OUT = {OWN_PACKAGE, "dkef.config.sentences", "dkef.config.code", "dkef.config.kept_syntax", "dkef.config.syntax"}
 
 
 @functools.cache
@@ -62,16 +53,19 @@ def _with_packages(module: str) -> list[str]:
 
 
 @functools.cache
-def _facts(module: str, path: Path) -> _Facts:
-    tree = reduced(path.read_text(encoding="utf-8"))
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    return _Facts(canonical_tree(tree) == EMPTY, imports(tree, package), errors(tree))
+def _source(path: Path) -> SourceFile:
+    return SourceFile(path)
+
+
+@functools.cache
+def _facts(module: str, path: Path) -> Facts:
+    return _source(path).facts(module if path.name == "__init__.py" else module.rpartition(".")[0])
 
 
 @functools.cache
 def _digest(path: Path, kept: frozenset[str]) -> str:
     """Digest of one file, with the text of the errors in `kept`."""
-    return hashlib.sha256(canonical_tree(reduced(path.read_text(encoding="utf-8"), kept)).encode()).hexdigest()
+    return _source(path).digest(kept)
 
 
 @functools.cache

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from dkef.normaliser.moments import Moments
 
 COVERAGE = 0.95
-TWO_SIDED = float(norm.ppf(0.5 + COVERAGE / 2))
+TWO_SIDED = float(ndtri(0.5 + COVERAGE / 2))
 REFUTING_LEVEL = 1e-3  # chance that a lower limit lies above Z
 DISAGREEMENT = 3.3  # standard errors between independent estimates: a chance of a thousandth
 ROUNDING = 1e-9  # nats: of weights that are all the same

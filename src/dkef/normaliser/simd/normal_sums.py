@@ -133,7 +133,6 @@ def _directions(factors: Array) -> list[int]:
     return found
 
 
-@njit
 def upper_bound(minus_half_square, d):  # type: ignore[no-untyped-def]
     """-|u|^2 / 2 raised by so much that an exponent from float32 numbers is never below the true one.
 
@@ -142,6 +141,9 @@ def upper_bound(minus_half_square, d):  # type: ignore[no-untyped-def]
     more of |c| + |n|. The two that are left are for |v| and |u| which are themselves rounded.
     """
     return (1 - (2 * d + 8) * FLOAT32_ROUNDING) * minus_half_square
+
+
+_upper_bound = njit(inline="always")(upper_bound)
 
 
 def _panels(columns: Array, filling: float = 0.0) -> Array:
@@ -169,58 +171,72 @@ def neighbours(x: Array, sums: NormalSums) -> Array:
 
 @njit
 def add_sums(total, gradient, x, sums):  # type: ignore[no-untyped-def]
-    """total_n += the sum at x_n; gradient_n += its gradient, unless that array is empty."""
+    """total_n += the sum at x_n; gradient_n += its gradient, unless that array is empty.
+
+    Here and below loops stand where array expressions would do: those compile for seconds, because of the messages of
+    errors that they could raise.
+    """
     d = x.shape[1]
     rows = -(-d // PANEL) * PANEL
     centred, slope = np.zeros((rows, BLOCK)), np.empty((rows, BLOCK))
     points, rough = np.zeros((rows + 1, BLOCK)), np.zeros((d + 1, BLOCK), np.float32)
-    pull = np.empty((2 + rows, BLOCK))
+    block, pull = np.empty(BLOCK), np.empty((2 + rows, BLOCK))
     with_gradient = len(gradient) > 0
     for start in range(0, len(x), BLOCK):
         count = min(BLOCK, len(x) - start)
-        centred[:d, :count] = x[start : start + count].T - sums.origin.reshape(-1, 1)
-        block = np.zeros(BLOCK)
-        slope[:] = 0.0
+        for n in range(count):
+            for i in range(d):
+                centred[i, n] = x[start + n, i] - sums.origin[i]
+        block.fill(0.0)
+        slope.fill(0.0)
         for g in range(len(sums.groups)):
             at = sums.groups[g, 2]
             whiten(points, centred, sums.exact, at)
             if not with_gradient:
                 add_group(block, points, rough, sums, g, d)
                 continue
-            pull[:] = 0.0
+            pull.fill(0.0)
             if add_group(pull, points, rough, sums, g, d):
-                block += pull[0]
-                add_slope(slope, pull, points, sums.exact, at + rows)
-        total[start : start + count] += block[:count]
+                add_slope(block, slope, pull, points, sums.exact, at + rows)
+        for n in range(count):
+            total[start + n] += block[n]
         if with_gradient:
-            gradient[start : start + count] += slope[:d, :count].T / LOG2_E
+            for n in range(count):
+                for i in range(d):
+                    gradient[start + n, i] += slope[i, n] / LOG2_E
 
 
-@njit
+@njit(inline="always")
 def whiten(points, centred, exact, at):  # type: ignore[no-untyped-def]
     """points[:rows] = u and points[rows] = -|u|^2 / 2."""
-    points[len(centred)] = 0.0
-    for first in range(0, len(centred), PANEL):
+    rows = len(centred)
+    for n in range(BLOCK):
+        points[rows, n] = 0.0
+    for first in range(0, rows, PANEL):
         for strip in range(0, BLOCK, DOUBLE_STRIP):
             whiten_tile(points, first, centred, strip, exact, at)
 
 
-@njit
-def add_slope(slope, pull, points, exact, at):  # type: ignore[no-untyped-def]
-    """slope += B' sum_k s_k (v_k - u), from the sums over k of s_k and s_k v_k in `pull`, see `add_near`."""
+@njit(inline="always")
+def add_slope(block, slope, pull, points, exact, at):  # type: ignore[no-untyped-def]
+    """Add what `add_near` has left in `pull`: the sum to `block`, and B' sum_k s_k (v_k - u) to `slope`."""
     rows = len(slope)
+    for n in range(BLOCK):
+        block[n] += pull[0, n]
     for i in range(rows):
-        pull[2 + i] -= points[i] * pull[1]
+        for n in range(BLOCK):
+            pull[2 + i, n] -= points[i, n] * pull[1, n]
     for first in range(0, rows, PANEL):
         for strip in range(0, BLOCK, DOUBLE_STRIP):
             slope_tile(slope, first, pull, strip, exact, at)
 
 
-@njit
+@njit(inline="always")
 def add_group(results, points, rough, sums, g, d):  # type: ignore[no-untyped-def]
     """Add the terms of one group to `results`, see `add_near`; returns whether any point may be near a site."""
     rows = len(points) - 1
-    sites, widths, at, rough_at = sums.groups[g]
+    sites, widths = sums.groups[g, 0], sums.groups[g, 1]
+    at, rough_at = sums.groups[g, 2], sums.groups[g, 3]
     rates = at + rows + rows * rows
     at = rates + widths
     if sites == 1:
@@ -229,8 +245,7 @@ def add_group(results, points, rough, sums, g, d):  # type: ignore[no-untyped-de
         return True
     roughen(rough, points)
     least = np.float32(sums.least * (1 + 2 * FLOAT32_ROUNDING))
-    found = False
-    filled = -(-d // CHAINS) * CHAINS
+    found, filled = False, -(-d // CHAINS) * CHAINS
     for _ in range(-(-sites // PANEL)):
         for strip in range(0, BLOCK, STRIP):
             bits = near_bits(rough, strip, sums.rough, rough_at, d, least)
@@ -245,10 +260,12 @@ def add_group(results, points, rough, sums, g, d):  # type: ignore[no-untyped-de
     return found
 
 
-@njit
+@njit(inline="always")
 def roughen(rough, points):  # type: ignore[no-untyped-def]
     """u in float32 and, in the last row, the upper bound of -|u|^2 / 2: see `upper_bound`."""
     d = len(rough) - 1
     for i in range(d):
-        rough[i] = points[i]
-    rough[d] = upper_bound(points[len(points) - 1], d)
+        for n in range(BLOCK):
+            rough[i, n] = points[i, n]
+    for n in range(BLOCK):
+        rough[d, n] = _upper_bound(points[len(points) - 1, n], d)

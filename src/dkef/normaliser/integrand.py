@@ -163,6 +163,8 @@ def _points_f(f, x, program, rows):  # type: ignore[no-untyped-def]
     for start in range(0, len(x), BLOCK):
         count = min(BLOCK, len(x) - start)
         for i in range(count):
-            rows[: x.shape[1], i] = x[start + i]
+            for j in range(x.shape[1]):
+                rows[j, i] = x[start + i, j]
         evaluate_block(program, rows, block)
-        f[start : start + count] = block[:count]
+        for i in range(count):  # a loop, because array expressions take seconds to compile
+            f[start + i] = block[i]

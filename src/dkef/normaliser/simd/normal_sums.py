@@ -133,14 +133,15 @@ def _directions(factors: Array) -> list[int]:
     return found
 
 
-def upper_bound(minus_half_square, d):  # type: ignore[no-untyped-def]
+def upper_bound(minus_half_square: Array, d: int) -> Array:
     """-|u|^2 / 2 raised by so much that an exponent from float32 numbers is never below the true one.
 
     With c = -|v|^2 / 2 and n = -|u|^2 / 2, the sum fl(c + n + sum_i v_i u_i) errs by at most d + 1 roundings of |c| +
     |n| + sum |v_i u_i|, the last of which is at most |c| + |n|; the products, and rounding of v, u, c and n, cost 4
     more of |c| + |n|. The two that are left are for |v| and |u| which are themselves rounded.
     """
-    return (1 - (2 * d + 8) * FLOAT32_ROUNDING) * minus_half_square
+    raised: Array = (1 - (2 * d + 8) * FLOAT32_ROUNDING) * minus_half_square
+    return raised
 
 
 _upper_bound = njit(inline="always")(upper_bound)

@@ -26,6 +26,12 @@ def test_comparing_loads_no_pandas() -> None:
     assert "pandas" not in loaded("import dkef.stages.compare")
 
 
+@pytest.mark.parametrize("stage", ["normalise_target", "normalise_chunk", "normalise_merge"])
+def test_the_normaliser_loads_numba_and_no_statistics(stage: str) -> None:
+    code = f"import dkef.stages.{stage}, sys\nassert 'scipy.stats' not in sys.modules"
+    assert not loaded(code) & {"tensorflow", "sklearn", "matplotlib", "pandas"}
+
+
 def test_tensorflow_comes_without_keras_and_leaves_it_to_who_asks() -> None:
     code = "import os\nfrom dkef.core.tensorflow import tf\n"
     assert not loaded(code) & {"keras", "sklearn", "matplotlib"}

@@ -224,11 +224,9 @@ def test_an_unnormalised_component_gets_its_own_log_z_and_a_place_for_its_own_ch
     np.testing.assert_allclose(fit.model.log_prob(x), plain.model.log_prob(x), rtol=1e-12)
 
 
-def test_an_unnormalised_component_without_a_normaliser_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    x = TWO.sample(400, rng_for("test", "mixture", "fit"))
-    spec = Mixture({"_target_": f"{__name__}.UnnormalisedSpec"}, clusters=2)
-    with pytest.raises(DkefError, match=r"Unnormalised is not normalised and model\.log_z is null; name a class"):
-        spec.fit(x, x[:20], FitContext(checkpoint=tmp_path / "checkpoint.h5"))
+def test_an_unnormalised_component_without_a_normaliser_is_refused_before_it_is_fitted() -> None:
+    with pytest.raises(DkefError, match="log_z is null, but the component UnnormalisedSpec is not normalised; name a"):
+        Mixture({"_target_": f"{__name__}.UnnormalisedSpec"}, clusters=2)
 
 
 def test_the_code_that_normalises_components_counts_as_code_of_the_mixture() -> None:

@@ -170,6 +170,10 @@ def test_in_the_library_the_printed_model_needs_no_more_than_its_class(mine: Pat
      "a box, where chains cannot go"),
     ("energy", ("normaliser=fast",), "of_mine.yaml: model energy is not normalised and has no q0 to draw from, but "
      "normaliser.proposal is q0; allowed are mixture, annealed and cheapest: choose normaliser=target"),
+    ("mixture", ("model@model.component=jumping",), "model.component is a Jumping, which is not normalised and has no "
+     "log Z: it is 0 outside a box, where chains cannot go"),
+    ("mixture_dkef_g15", ("model.log_z=null",), "model.log_z is null, but the component KernelExponentialFamily is not "
+     "normalised; name a class that estimates log Z"),
     ("twice", (), "Twice states `normalised`, which belongs to its specification: write it there, once"),
     ("no_score", (), "NoScore has no score: define `score(x)` or `evaluate(x, batch)`"),
 ])  # fmt: skip

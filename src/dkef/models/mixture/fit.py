@@ -64,11 +64,7 @@ def fit_mixture(spec: Mixture, train: Array, valid: Array, context: FitContext) 
 
 def _log_z(spec: Mixture, model: DensityModel, train: Array, context: FitContext) -> LogZ:
     """log Z of an unnormalised component, by the class that the specification names."""
-    if spec.log_z is None:
-        raise DkefError(
-            f"{context.model}: {type(model).__name__} is not normalised and model.log_z is null; name a class that "
-            "estimates log Z, such as dkef.normaliser.components.ComponentLogZ"
-        )
+    assert spec.log_z is not None, "the specification refuses it"
     normaliser: ComponentNormaliser = instantiate(spec.log_z, "model.log_z", "model.log_z")
     log_z = normaliser.log_z(model, train, context)
     context.log.info("%s: log Z %.5f +- %.1g, bias at most %.1g, %s", context.model, *log_z)

@@ -27,7 +27,7 @@ from dkef.models.gaussian.density import GaussianModel
 from dkef.models.kef.density import KefModel
 from dkef.models.protocol import Fit
 from dkef.models.storage import load_model, load_own_model, write_model
-from dkef.normaliser.integrand import KernelIntegrand
+from dkef.normaliser.integrand import Integrand, KernelIntegrand, integrand_of
 from dkef.normaliser.proposals.store import Proposal, read_proposal, weights_of, write_proposal
 from dkef.results.read import read_grid, read_split
 from dkef.training.checkpoint import read_progress, write_progress
@@ -38,6 +38,7 @@ from tests.models.flow_examples import example as flow_example
 from tests.models.test_kcef import HYPER, STD, Conditional, KcefModel, curve
 from tests.models.test_mixture import two_gaussians
 from tests.normaliser.examples import random_kef
+from tests.normaliser.test_integrand import RoundModel
 
 POINTS = 8
 MODEL = random_kef(m=5, widths=(3, 3))
@@ -48,6 +49,9 @@ MIXTURE: dict[str, Array] = {
 SCHEDULE: dict[str, Array] = {
     "b": np.array([0.0, 0.3, 1.0]), "step": np.full(3, 0.2), "metric": np.array([[1.0, 0.0], [0.5, 1.0]]),
     "steps": np.asarray(1), "leapfrog": np.asarray(2),
+}  # fmt: skip
+WIDE: dict[str, Array] = {  # in place of the q0 that a model does not have
+    "wide_centre": np.array([0.5, -1.0]), "wide_factor": np.array([[2.0, 0.0], [0.5, 3.0]]),
 }  # fmt: skip
 LOG = logging.getLogger("dkef.fuzz")
 
@@ -76,6 +80,8 @@ def _write_seeds(folder: Path) -> None:
     write_grid(folder / "grid.h5", {"axis": np.arange(5.0), "log_density": np.ones((5, 5))}, facts)
     for kind, arrays in (("q0", {}), ("mixture", MIXTURE), ("annealed", MIXTURE | SCHEDULE)):
         write_proposal(folder / f"proposal-{kind}.h5", Proposal(kind, dict(arrays)))
+        if arrays:
+            write_proposal(folder / f"wide-{kind}.h5", Proposal(kind, arrays | WIDE))
     start = Progress.start(x[:, 0], 200)
     write_progress(folder / "checkpoint.h5", replace(start, trace=[{"loss": 1.0}] * 3), "fuzz")
     write_progress(folder / "validated.h5", start.validated(-1.0).recorded({"iteration": 1, "loss": 0.5}), "fuzz")
@@ -190,6 +196,11 @@ def _measure(model: EvaluatedModel) -> None:
         outcomes(Case("fuzzed", model, model, _setup(), Comparison()))
 
 
+def _weigh(path: Path, integrand: Integrand) -> None:
+    with np.errstate(all="ignore"):
+        weights_of(read_proposal(path, integrand), integrand, ("fuzz",)).log_r("z", 0, 4)
+
+
 def read(kind: str, data: bytes, folder: Path) -> None:
     path = folder / "set" / "model" / "seed0" / "seed0.h5"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -204,7 +215,9 @@ def read(kind: str, data: bytes, folder: Path) -> None:
     elif kind == "evaluation":
         _measure(read_evaluation(path, (POINTS, 2)))
     elif kind.startswith("proposal"):
-        weights_of(read_proposal(path, KernelIntegrand(MODEL)), KernelIntegrand(MODEL), ("fuzz",)).log_r("z", 0, 4)
+        _weigh(path, KernelIntegrand(MODEL))
+    elif kind.startswith("wide"):
+        _weigh(path, integrand_of(RoundModel(), ""))
     elif kind == "grid":
         read_grid(path)
     else:

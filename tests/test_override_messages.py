@@ -7,6 +7,7 @@ import pytest
 from dkef.config.compose import compose_cell
 from dkef.config.experiment import load_experiment
 from dkef.config.plan import Plan
+from dkef.config.targets import check_targets
 from dkef.core.errors import ConfigError
 
 EXPERIMENT = """
@@ -17,7 +18,7 @@ models:
 suites:
   first:
     datasets: [ring]
-    models: [gaussian, made, wide]
+    models: {models}
     seeds: 1
     overrides: {suite}
 """
@@ -33,26 +34,46 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def plan(folder: Path, *overrides: str, suite: str = "[]", variant: str = "[]") -> Plan:
+def plan(
+    folder: Path, *overrides: str, models: str = "[gaussian, made, wide]", suite: str = "[]", variant: str = "[]"
+) -> Plan:
     load_experiment.cache_clear()
-    (folder / "experiment" / "mine.yaml").write_text(EXPERIMENT.format(suite=suite, variant=variant))
+    text = EXPERIMENT.format(models=models, suite=suite, variant=variant)
+    (folder / "experiment" / "mine.yaml").write_text(text)
     return Plan("mine", overrides)
 
 
-def sentence(folder: Path, *overrides: str, suite: str = "[]", variant: str = "[]") -> str:
+def sentence(folder: Path, *overrides: str, **parts: str) -> str:
     with pytest.raises(ConfigError) as caught:
-        plan(folder, *overrides, suite=suite, variant=variant).check()
+        plan(folder, *overrides, **parts).check()
     return str(caught.value)
 
 
-def test_a_result_of_another_experiment_says_which_one_it_needs(folder: Path) -> None:
-    mine = plan(folder)
-    mine.check_targets(["results/mine/ring/made/seed0/metrics.csv", "data/processed/ring/seed0.h5", "claims"])
+def test_paths_of_this_experiment_and_others_that_snakemake_is_given_pass(folder: Path) -> None:
+    given = ["--cores", "1", "data/processed/ring/seed0.h5", "claims", "results/published/reproduction/metrics.csv"]
+    own = ["results/mine/ring/made/seed0/metrics.csv", "results/mine/metrics.csv", "results/mine/ring/agreement/0.csv"]
+    check_targets(plan(folder), [*given, *own, "figures/mine/toys.png"])
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("figures/smoke/toys.png",
+         "figures/smoke/toys.png is of another experiment than mine; add --config experiment=smoke"),
+        ("./results/mien/metrics.csv",
+         "./results/mien/metrics.csv: experiment 'mien' is unknown; did you mean mine? known are ablation_"),
+        ("results/mine/rng/made/seed0/metrics.csv",
+         "results/mine/rng/made/seed0/metrics.csv: experiment mine has no dataset 'rng'; did you mean ring? known are "
+         "ring"),
+        ("results/mine/ring/mad/seed0/model.h5",
+         "results/mine/ring/mad/seed0/model.h5: experiment mine has on ring no model 'mad'; did you mean made? known "
+         "are gaussian, made, wide"),
+    ],
+)  # fmt: skip
+def test_a_slip_in_a_path(folder: Path, target: str, told: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        mine.check_targets(["figures/smoke/toys.png"])
-    assert str(caught.value) == (
-        "figures/smoke/toys.png is of another experiment than mine; add --config experiment=smoke"
-    )
+        check_targets(plan(folder), [target])
+    assert str(caught.value).startswith(told)
 
 
 def test_a_misspelt_name_before_the_colon(folder: Path) -> None:
@@ -79,6 +100,10 @@ def test_a_key_that_only_other_models_have(folder: Path) -> None:
         "--config overrides, override 'model.max_iterations=5': model.max_iterations is an unknown key; this section "
         "takes no keys; model gaussian has no such key, of this experiment made, wide have it: name one in front, as "
         'in "made: model.max_iterations=5"'
+    )
+    one = sentence(folder, "model.width=5", models="[gaussian, made]")
+    assert one.endswith(
+        'gaussian has no such key, of this experiment made has it: name one in front, as in "made: model.width=5"'
     )
     assert sentence(folder, suite="[model.width=5]").startswith(
         f"{folder}/experiment/mine.yaml, suite first, override 'model.width=5': model.width is an unknown key"

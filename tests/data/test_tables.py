@@ -76,6 +76,7 @@ def test_chunks_together_are_the_whole(tmp_path: Path, monkeypatch: pytest.Monke
         ("  <html><body>login</body></html>", {}, "is a web page, not data"),
         ("a,b\n", {}, "has no rows after its first 1 line"),
         (GOOD, {"columns": ["a", "c"]}, r"column 'c' is missing; found are a, b, label"),
+        (GOOD, {"drop": ["lable"]}, r"column 'lable' is missing; did you mean label\? found are a, b, label"),
         (GOOD, {"drop": {"quality": "label"}}, r"column 'quality' is missing; found are a, b, label"),
         (GOOD, {"columns": ["a", "b"]}, r"extra column 'label'; name it in dataset.source.columns or drop"),
         ("a,a\n1,2\n", {}, "the column name 'a' occurs twice"),

@@ -11,6 +11,7 @@ from dkef.config.code import sources_digest, target_modules
 from dkef.core.errors import DkefError
 from dkef.core.screen import attach
 from dkef.config.plan import Plan, share_with_jobs
+from dkef.config.targets import check_targets
 
 min_version("9.20")
 
@@ -37,7 +38,7 @@ try:
     plan = Plan.of_command_line(config)
     if workflow.is_main_process:  # a job on another machine composes only its own cell
         # From the command line itself: Snakemake shows its targets only after all rules were read.
-        plan.check_targets(sys.argv[1:])
+        check_targets(plan, sys.argv[1:])
         plan.check()
 except DkefError as error:
     raise WorkflowError(str(error)) from None

@@ -4,7 +4,7 @@ import functools
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from dkef.config.experiment import (
     split_name,
     varied_sets,
 )
-from dkef.config.files import ABSENT, check_choice, choices, entry_at
+from dkef.config.files import ABSENT, check_choice, entry_at
 from dkef.config.schema.cell import Cell
 from dkef.config.specification import is_normalised, log_z_obstacle
 from dkef.config.typed import instantiate, plain, typed
@@ -88,14 +88,6 @@ class Plan:
             if obstacle := log_z_obstacle(self.spec(dataset, model), self.cell(dataset, model).normaliser):
                 raise ConfigError(f"{self.file}: model {model} {obstacle}")
 
-    def check_targets(self, targets: Iterable[str]) -> None:
-        """Stop at the path of a result of another experiment: no rule of this one makes it."""
-        for target in sorted(targets):
-            top, _, rest = target.removeprefix("./").partition("/")
-            name = rest.partition("/")[0]
-            if top in ("results", "figures") and name != self.name and name in choices("experiment"):
-                raise ConfigError(f"{target} is of another experiment than {self.name}; add --config experiment={name}")
-
     @functools.cache  # noqa: B019 - a plan lives as long as the process
     def cell(self, dataset: str, model: str) -> Cell:
         """The whole configuration of a (dataset, model) of this experiment."""
@@ -139,7 +131,8 @@ class Plan:
         if not having:
             return ""
         return (
-            f"; {group} {(dataset, model)[place]} has no such key, of this experiment {', '.join(having)} have it: "
+            f"; {group} {(dataset, model)[place]} has no such key, of this experiment {', '.join(having)} "
+            f"{'have' if len(having) > 1 else 'has'} it: "
             f'name one in front, as in "{having[0]}: {error.override}"'
         )
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from dkef.config.sentences import suggestion
 from dkef.config.typed import Count, Whole, require, section
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
@@ -37,7 +38,8 @@ class ColumnChoice:
         if missing:
             which = "column {} is" if len(missing) == 1 else "columns {} are"
             absent = which.format(", ".join(map(repr, missing)))
-            raise DkefError(f"{where}: {absent} missing; found are {', '.join(names)}")
+            meant = suggestion(missing[0], names)
+            raise DkefError(f"{where}: {absent} missing; {meant}found are {', '.join(names)}")
         used = self.columns if self.columns is not None else [name for name in names if name not in self.drop]
         others = [name for name in names if name not in used and name not in self.drop]
         if others and not self.ignore_others:

@@ -39,6 +39,7 @@ def test_continuous_integration_tries_the_oldest_and_the_newest_python():
     assert commands == ["env", "test", "smoke"]
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(commands) <= set(targets)
+    assert (ROOT / ".ci/run").read_text().splitlines()[-1] == "make test"
 
 
 def test_every_locked_package_has_a_hash():

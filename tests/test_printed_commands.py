@@ -1,6 +1,8 @@
 """Every command and every YAML file that a README prints: short ones are run, long ones planned."""
 
+import dataclasses
 import functools
+import importlib
 import itertools
 import re
 import shlex
@@ -9,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
@@ -18,13 +21,20 @@ from dkef.config.compose import compose_cell
 from dkef.config.experiment import load_experiment
 from dkef.config.jobs import Wanted, cell_jobs, whole_jobs
 from dkef.config.plan import Plan
+from dkef.config.schema.dataset import Preprocessing
 from dkef.config.typed import instantiate
+from dkef.data.splits import write_splits
+from dkef.data.tables import Csv, Npy
 from dkef.report.claims.choices import NOISELESS
 from dkef.stages import preprocess
+from tests.data.test_splits import made_up
 from tests.workflow.project import MY_MODEL, Project
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("*/README.md"), ROOT / "src" / "dkef" / "README.md"])
+PAGES = sorted([
+    ROOT / "README.md", *ROOT.glob("*/README.md"), *(ROOT / "results" / "published").glob("*/README.md"),
+    ROOT / "src" / "dkef" / "README.md",
+])  # fmt: skip
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUN = "results/smoke/ring_tiny/gaussian/seed0/metrics.csv"  # the one command that takes seconds
 ELSEWHERE = ("git", "scancel", "cd", "source", ".")  # what belongs to other programs
@@ -92,6 +102,14 @@ def planned(*config: str) -> Plan:
     return plan
 
 
+def braces(word: str) -> list[str]:
+    """The words that a shell makes of a{b,c}."""
+    found = re.search(r"\{([^{}]*,[^{}]*)\}", word)
+    if not found:
+        return [word]
+    return [x for part in found[1].split(",") for x in braces(word[: found.start()] + part + word[found.end() :])]
+
+
 def test_every_printed_command_is_one_that_these_tests_know() -> None:
     known = ("snakemake", "make", "pip", "python", *ELSEWHERE)
     programs = [next(Path(word).name for word in words if not re.match(r"[A-Z_]+=", word)) for words in COMMANDS]
@@ -108,7 +126,8 @@ def test_what_snakemake_is_given_can_be_planned(words: Sequence[str], own: Path)
     figures = dict.fromkeys(plan.experiment.figures, ("sensitivity", "proposals"))
     jobs = [*cell_jobs(plan, Wanted(figures, ())), *whole_jobs(plan, Wanted(figures, ()))]
     known = {str(job.output) for job in jobs} | {job.stage for job in jobs}
-    assert set(args.targets) <= known
+    targets = {word for target in args.targets for word in braces(target)}
+    assert targets <= known
 
 
 @pytest.mark.parametrize("words", named("make"), ids=" ".join)
@@ -122,6 +141,23 @@ def test_what_make_is_given_is_there_and_names_an_experiment(words: Sequence[str
             assert re.search(rf"^{name}:.*## ", makefile, re.MULTILINE), f"make {name} is not in the Makefile"
         if name == "EXPERIMENT":
             Plan(value)
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] == "python"], ids=" ".join)
+def test_what_python_is_given_is_there_and_takes_these_options(
+    words: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
+    if words[1] != "-m":
+        file = ROOT / words[1]
+    elif words[2] != "dkef":
+        file = ROOT.joinpath(*words[2].split(".")).with_suffix(".py")
+    else:
+        with pytest.raises(SystemExit):
+            importlib.import_module(f"dkef.stages.{words[3]}").main(["--help"])
+        assert options <= set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+        return
+    assert options <= set(re.findall(r"--[a-z-]+", file.read_text()))
 
 
 @pytest.mark.parametrize("words", named("pip"), ids=" ".join)
@@ -165,6 +201,27 @@ def test_the_printed_model_and_dataset_run(own: Path, tmp_path: Path) -> None:
     plan.check()
     assert plan.spec("mine", "shrunk").weight == 0.25
     preprocess.main(["--config", plan.preprocess_slice("mine", 0), "--out", str(tmp_path / "splits.h5")])
+
+
+def test_the_page_about_data_names_every_key_of_a_dataset() -> None:
+    text = (ROOT / "data" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*`) \|", text, re.MULTILINE)
+    named_there = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    keys = {field.name for kind in (Csv, Npy, Preprocessing) for field in dataclasses.fields(kind)}
+    assert keys <= named_there
+    (of_arrays,) = re.findall(r"^`Npy` takes (.*)\.$", text, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", of_arrays)) == {field.name for field in dataclasses.fields(Npy)}
+
+
+def test_the_python_that_the_page_about_data_prints_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ((_, text),) = [(page, text) for page, text in blocks("python") if page.parent.name == "data"]
+    (tmp_path / "data/processed/redwine").mkdir(parents=True)
+    splits = made_up()
+    write_splits(tmp_path / "data/processed/redwine/seed0.h5", splits, {"config": {}})
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(text, "data/README.md", "exec"), names)
+    assert names["card"](names["splits"]).digest == splits.digest
 
 
 def test_the_dataset_that_the_page_about_data_prints_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

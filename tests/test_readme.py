@@ -21,6 +21,13 @@ def test_the_python_example_runs_and_prints_log_z_and_a_table(capsys, tmp_path, 
     assert re.search(r"^dkef .*\n^maf ", shown, re.MULTILINE)
 
 
+def test_the_published_numbers_are_read_as_shown():
+    (example,) = re.findall(r"```py\n(.*?)```", README, re.DOTALL)
+    names = {}
+    exec(compile(example, "README.md", "exec"), names)
+    assert {"dataset", "model", "seed", "metric", "value"} <= set(names["table"].columns)
+
+
 @pytest.mark.parametrize(
     "page", ["README.md", "config/README.md", "data/README.md", "results/README.md", "workflow/README.md"]
 )

@@ -18,6 +18,7 @@ from dkef.core.streams import rng_for
 from dkef.data.whitening import Whitening
 from dkef.library.density import FittedDensity
 from dkef.library.normalise import log_z_of, require_samples
+from dkef.library.parts import separate_parts
 from dkef.library.progress import display
 from dkef.library.quiet import computing
 from dkef.library.rows import RowsError, as_rows, column_names, require_fittable
@@ -41,18 +42,21 @@ QUICK: dict[str, dict[str, Any]] = {
     "dkef.models.kef.spec.KernelExponentialFamily": {"validation_interval": 10, "max_iterations": 1000},
 }
 ROWS_PER_INDUCING_POINT = 3  # at the least, so that small arrays have fewer inducing points than config/model
+OF_PARTS = "mixture_dkef_g15"  # for rows in separate parts
 LEAST_BEHIND = 3.0  # standard errors by which a fit has to be worse than a normal to be called so
 LOG_Z_SAMPLES = 4_000_000  # evaluations of the density behind log Z beyond two columns, at most
 
 
 def fit(
-    x: Any, model: str | Trainable = "dkef", *, seed: int = 0, log_z_samples: int = LOG_Z_SAMPLES, threads: int = 1,
-    checkpoint: str | Path | None = None, progress: bool | None = None, **settings: Any,
+    x: Any, model: str | Trainable | None = None, *, seed: int = 0, log_z_samples: int = LOG_Z_SAMPLES,
+    threads: int = 1, checkpoint: str | Path | None = None, progress: bool | None = None, **settings: Any,
 ) -> FittedDensity:  # fmt: skip
     """Fit a density to the rows of x [n, d]: an array, a list of rows or a data frame.
 
     model: a name of config/model ("dkef", "maf", "made", "real_nvp", "gaussian", "kcef", "energy_net", ...) or a
-    specification of one's own. settings: keys of its specification, such as max_iterations=500 or width=50.
+    specification of one's own. settings: keys of its specification, such as max_iterations=500 or width=50. None is
+    "dkef", unless the rows fall into separate parts, which score matching cannot weigh: then it is a mixture with one
+    "dkef_g15" a part, to which the settings go.
 
     One row in ten is held out for early stopping. Rows are whitened for the model; what the density says is in the
     units of x. Kernel families and energy networks are not normalised: their log Z is found by quadrature for one and
@@ -69,7 +73,10 @@ def fit(
     require_samples(log_z_samples, WHO)
     whitening = _whitening(rows)
     valid, train = _split(whitening.apply(rows), seed)
-    spec, name = _specification(model, settings, len(train))
+    n = len(train)
+    if model is None:
+        model, settings, n = _chosen(train, settings)
+    spec, name = _specification(model, settings, n)
     place = Path(checkpoint) if checkpoint is not None else None
     with computing(threads, _needs_tensorflow(spec)), display(progress) as shown:
         context = FitContext("x", name, seed, place, threads, log, shown.watch)
@@ -127,20 +134,37 @@ def _split(rows: Array, seed: int) -> tuple[Array, Array]:
     return rows[order[:held]], rows[order[held:]]
 
 
+def _chosen(train: Array, settings: dict[str, Any]) -> tuple[str, dict[str, Any], int]:
+    """The model for somebody who names none, its settings, and to how many rows it is fitted, or a component of it."""
+    parts = separate_parts(train)
+    if len(parts) == 1:
+        return "dkef", settings, len(train)
+    log.info("the rows fall into %d separate parts: %s, one component each", len(parts), OF_PARTS)
+    return OF_PARTS, {"clusters": len(parts), "component": settings}, min(parts)
+
+
 def _specification(model: str | Trainable, settings: Mapping[str, Any], n: int) -> tuple[Trainable, str]:
-    """What is fitted to n rows, and its name."""
+    """What is fitted to n rows, or each component of it, and its name."""
     if not isinstance(model, str):
         if settings:
             raise DkefError(f"{WHO}: {', '.join(settings)}: set them in the specification that is passed as model")
         return model, type(model).__name__
     check_choice("model", model, WHO)
     values = dict(compose_cell((f"model={model}", *CHOICES)).model)
-    values |= QUICK.get(values["_target_"], {})
-    if "inducing_points" in values:
-        values["inducing_points"] = min(values["inducing_points"], max(n // ROWS_PER_INDUCING_POINT, 1))
+    values = _quick(values, n)
     given = {key: _plain(value) for key, value in settings.items()}
     spec: Trainable = instantiate(_merged(values, given), f"{WHO}(model={model!r})", "")
     return spec, model
+
+
+def _quick(values: Mapping[str, Any], n: int) -> dict[str, Any]:
+    """A section, and that of components within it, with the limits of the library for n rows."""
+    quick = {**values, **QUICK.get(values["_target_"], {})}
+    if "inducing_points" in quick:
+        quick["inducing_points"] = min(quick["inducing_points"], max(n // ROWS_PER_INDUCING_POINT, 1))
+    if "component" in quick:
+        quick["component"] = _quick(quick["component"], n)
+    return quick
 
 
 def _merged(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

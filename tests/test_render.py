@@ -192,6 +192,38 @@ def test_a_difference_within_the_errors_of_single_runs_is_drawn_small() -> None:
     assert max(medians) - min(medians) < 0.1 * (panel.get_ylim()[1] - panel.get_ylim()[0])
 
 
+def test_an_error_bar_of_a_single_run_is_whole_or_ends_in_a_mark() -> None:
+    """Marks at the edge have the area 10, in a panel nothing else has."""
+    one = made_up.benchmark_inputs(("redwine",), 1)
+    values = one.frame(METRICS).query("metric == 'log_likelihood'").set_index("model")["value"]
+    one = changed(one, lambda m: m["metric"] == "log_likelihood", stderr=0.25)
+    spread = values.max() - values.min()
+    for error, whole in ((2 * spread, True), (40 * spread, False)):
+        wide = changed(one, lambda m: (m["model"] == "maf") & (m["metric"] == "log_likelihood"), stderr=error)
+        panel = likelihood_panel(wide)
+        low, high = max(_intervals(panel), key=lambda ends: ends[1] - ends[0])
+        assert ((low, high) == pytest.approx((values["maf"] - error, values["maf"] + error))) == whole
+        marks = [c for c in panel.collections if isinstance(c, PathCollection) and c.get_sizes()[0] == 10]
+        assert len(marks) == (0 if whole else 2)
+
+
+def test_a_figure_of_single_runs_says_what_its_bars_are() -> None:
+    one, several = (benchmarks.draw(made_up.benchmark_inputs(("redwine",), seeds)) for seeds in (1, 3))
+    legends = [[text.get_text() for text in figure.legends[0].get_texts()] for figure in (one, several)]
+    assert legends[0][0] == "value and standard error"
+    assert legends[1][:2] == ["median and its interval", "one run"]
+    assert any("One run of each model" in text for text in texts(one))
+    assert not any("One run of each model" in text for text in texts(several))
+
+
+def test_a_panel_without_values_gives_the_reason_that_all_runs_share() -> None:
+    inputs = made_up.benchmark_inputs(("redwine",), 1)
+    why = "undefined: the reference dkef is not part of this run"
+    inputs = changed(inputs, lambda m: m["metric"] == "fssd_p_value", value=np.nan, status=why)
+    shown = [text.get_text().replace("\n", " ") for text in benchmarks.draw(inputs).axes[1].texts]
+    assert shown == ["the reference dkef is not part of this run"]
+
+
 def test_a_median_far_from_all_others_stands_behind_a_break_with_its_value() -> None:
     inputs = made_up.benchmark_inputs(("redwine",), 3)
     far = changed(

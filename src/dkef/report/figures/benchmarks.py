@@ -10,15 +10,16 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
+from dkef.report.figures.legend import draw_legend, legend_height
 from dkef.report.figures.panels import Footnotes, heading, nothing
 from dkef.report.figures.points import (
     INTERVALS,
+    OF_ONE_RUN,
     Row,
-    draw_legend,
-    legend_height,
     name_models,
     name_of,
     names_height,
+    one_run_each,
     panel,
     run_counts,
 )
@@ -84,10 +85,11 @@ def _draw(
     """The models of each dataset, a row a metric; `size` is in inches, without what stands below the panels."""
     width, height = size
     entries = [entry for entry in results.info.ordered() if entry.name in models]
-    foot = Footnotes.of(results, width, INTERVALS, *notes)
+    single = one_run_each(results, models)
+    foot = Footnotes.of(results, width, OF_ONE_RUN if single else INTERVALS, *notes)
     counts = {entry.name: run_counts(results, entry, models[entry.name]) for entry in entries}
     names = [name_of(model, counts[dataset][1]) for dataset, shown in models.items() for model in shown]
-    below = names_height(names) + legend_height(width)
+    below = names_height(names) + legend_height(width, single)
     figure = Figure(figsize=(width, foot.height + below + height))
     grid = figure.subplots(max(len(rows), 1), max(len(entries), 1), squeeze=False)
     for column, entry in enumerate(entries):
@@ -105,7 +107,7 @@ def _draw(
         axes.set_ylabel(row.label.format(reference=named))
     figure.align_ylabels(grid[:, 0])
     foot.finish(figure, left=0.95, bottom=below, **spaces)
-    draw_legend(figure, foot.height)
+    draw_legend(figure, foot.height, single)
     return figure
 
 

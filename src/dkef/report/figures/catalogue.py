@@ -73,8 +73,8 @@ FIGURES: dict[str, Figure] = {
     ),
     "real_data": Figure(
         "benchmarks:draw", (METRICS, SUMMARY),
-        "Figure 3. FSSD, its p-value against DKEF, score loss and log-likelihood on the benchmark sets: medians "
-        "with intervals, and every run.",
+        "Figure 3. FSSD, its p-value against a reference, score loss and log-likelihood: medians with intervals, and "
+        "every run.",
     ),
     "toy_traces": Figure(
         "traces:draw_synthetic", (TRACES,),

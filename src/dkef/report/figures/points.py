@@ -5,14 +5,13 @@ the others stands behind a break of the axis, with its value.
 """
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from dkef.core.arrays import Array
@@ -24,13 +23,19 @@ from dkef.results.lookup import Results, Run
 from dkef.results.names import label_of
 
 LEFT, RUNS = -0.2, (0.02, 0.36)  # where a model's median stands, and its runs: shares of its place on the axis
+REACH, REACH_OF_ONE = 0.8, 4.0  # how far intervals and runs widen an axis; error bars of single runs are to be whole
 SQUASH = 3  # a median that makes the axis so many times longer stands behind a break
 BREAK = 0.16  # height of the part behind a break, as a share of the part before it
 BIAS_BOUND = "log_likelihood_bias_bound"
 INVALID = "\u2715"
+BROKEN_AXIS = "Values beyond the others stand behind a break of the axis."
 INTERVALS = (
     "Intervals: order statistics around the median, 95 % where six runs or more have a value, else the range; of one "
-    "run, one standard error over test rows. Values beyond the others stand behind a break of the axis."
+    f"run, one standard error over test rows. {BROKEN_AXIS}"
+)
+OF_ONE_RUN = (
+    f"One run of each model: its value with one standard error over test rows on either side. {BROKEN_AXIS} Runs under "
+    "other seeds may differ by more than the test rows say."
 )
 
 
@@ -67,12 +72,18 @@ def point_of(results: Results, dataset: str, model: str, metric: str) -> Point:
     return Point(median.value, low, high, runs, median.trusted, median.failed)
 
 
+def one_run_each(results: Results, models: Mapping[str, Sequence[str]]) -> bool:
+    """Whether no model has a second run on its dataset: intervals are then those of test rows."""
+    keys = {(dataset, model) for dataset, shown in models.items() for model in shown}
+    return all(median.valued < 2 for key, median in results.medians.items() if key[:2] in keys)
+
+
 def panel(axes: Axes, results: Results, entry: DatasetEntry, models: Sequence[str], row: Row) -> None:
     """One metric of one dataset."""
     points = {model: point_of(results, entry.name, model, row.metric) for model in models}
     everything = np.array([run.value for point in points.values() for run in point.runs.values()])
     if everything.size == 0 and not any(point.failed for point in points.values()):
-        nothing(axes, "the true density is not known" if row.metric == "fisher_divergence" else "no values")
+        nothing(axes, _why_nothing(results, entry.name, models, row.metric))
         return
     shown = _window(points, everything, row)
     _axis(axes, shown, [point.value for point in points.values()])
@@ -90,13 +101,23 @@ def panel(axes: Axes, results: Results, entry: DatasetEntry, models: Sequence[st
         _note_missing(axes, x, point, shown)
 
 
+def _why_nothing(results: Results, dataset: str, models: Sequence[str], metric: str) -> str:
+    """The reason that all runs without a value share."""
+    if metric == "fisher_divergence":
+        return "the true density is not known"
+    reasons = {results.reasons(dataset, model, metric) for model in models} - {""}
+    return textwrap.fill(reasons.pop(), 30) if len(reasons) == 1 else "no values"
+
+
 def _window(points: Mapping[str, Point], everything: Array, row: Row) -> Window:
     """The part of the axis before any break; differences within the intervals must look small."""
     if row.limits:
         return Window(*row.limits)
     medians = np.array([point.value for point in points.values()])
     ends = np.array([end for point in points.values() for end in (point.low, point.high)])
-    return window(medians, np.concatenate([everything, ends]), (0.0,) if row.line == 0 else (), squash=SQUASH)
+    reach = REACH_OF_ONE if all(len(point.runs) < 2 for point in points.values()) else REACH
+    include = (0.0,) if row.line == 0 else ()
+    return window(medians, np.concatenate([everything, ends]), include, reach=reach, squash=SQUASH)
 
 
 def _axis(axes: Axes, shown: Window, medians: Sequence[float]) -> None:
@@ -139,6 +160,9 @@ def _median(axes: Axes, x: float, point: Point, shown: Window, color: str) -> No
         ends = [min(max(end, shown.low), shown.high) for end in (point.low, point.high) if math.isfinite(end)]
         if len(ends) == 2:
             axes.vlines(x, *ends, color=color, linewidth=1.6, zorder=3)
+            for above, beyond in ((True, point.high > shown.high), (False, point.low < shown.low)):
+                if beyond and len(point.runs) == 1:  # of several runs, those beyond are marked themselves
+                    edge_mark(axes, x, above, 1, size=10)
         axes.scatter([x], [point.value], **style)
         return
     low, high = axes.get_ylim()
@@ -240,36 +264,3 @@ def run_counts(results: Results, entry: DatasetEntry, models: Sequence[str]) -> 
     if len(texts) == len(models) and len(set(texts.values())) == 1:
         return f"{next(iter(texts.values()))} runs", {}
     return "", texts
-
-
-def legend_height(width: float) -> float:
-    """Inches that the legend takes in a figure of this width."""
-    return 0.16 * -(-len(_handles()) // _legend_columns(width)) + 0.1
-
-
-def draw_legend(figure: Figure, above: float) -> None:
-    """The marks of all panels and what they mean, these inches above the figure's lower edge."""
-    width, height = figure.get_size_inches()
-    figure.legend(
-        handles=_handles(), loc="lower center", bbox_to_anchor=(0.5, above / height), ncols=_legend_columns(width),
-        frameon=False, fontsize=7, borderaxespad=0.0, borderpad=0.2, labelspacing=0.3, columnspacing=1.6,
-    )  # fmt: skip
-
-
-def _legend_columns(width: float) -> int:
-    return len(_handles()) if width > 9.9 else 3 if width > 5 else 2
-
-
-def _handles() -> list[Line2D]:
-    def mark(label: str, **style: Any) -> Line2D:
-        whole: dict[str, Any] = {"color": INK, "linestyle": "none", "markersize": 4, "label": label} | style
-        return Line2D([], [], **whole)
-
-    return [
-        mark("median and its interval", marker="D", linestyle="-"),
-        mark("one run", marker="o", markersize=2.5),
-        mark("log Z not to be trusted", marker="o", markersize=3, markerfacecolor="white"),
-        mark("down to the bound on its bias", marker="|", markersize=7, color="black"),
-        mark("runs beyond the panel", marker="^", markersize=3.5),
-        mark("invalid runs, and how many", marker="x", color=WARNING, markeredgewidth=1.3),
-    ]

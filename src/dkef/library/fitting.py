@@ -17,7 +17,7 @@ from dkef.core.errors import DkefError
 from dkef.core.streams import rng_for
 from dkef.data.whitening import Whitening
 from dkef.library.density import FittedDensity
-from dkef.library.normalise import log_z_of, require_samples
+from dkef.library.normalise import PartLogZ, log_z_of, require_samples
 from dkef.library.parts import separate_parts
 from dkef.library.progress import display
 from dkef.library.quiet import computing
@@ -61,7 +61,8 @@ def fit(
     One row in ten is held out for early stopping. Rows are whitened for the model; what the density says is in the
     units of x. Kernel families and energy networks are not normalised: their log Z is found by quadrature for one and
     two columns, by sampling with at most log_z_samples evaluations for more (0 for none, if score and sample are
-    enough). `fit(...).log_z` has its interval and says whether to trust it.
+    enough; a mixture needs those of its components all the same). `fit(...).log_z` has its interval and says whether
+    to trust it.
 
     Equal rows, settings, seed and threads give equal fits. threads binds TensorFlow only where it is not in use yet.
     With a checkpoint file, a killed fit continues where it was; the file goes when the fit is done. progress=None shows
@@ -76,7 +77,7 @@ def fit(
     n = len(train)
     if model is None:
         model, settings, n = _chosen(train, settings)
-    spec, name = _specification(model, settings, n)
+    spec, name = _specification(model, settings, n, log_z_samples or LOG_Z_SAMPLES)
     place = Path(checkpoint) if checkpoint is not None else None
     with computing(threads, _needs_tensorflow(spec)), display(progress) as shown:
         context = FitContext("x", name, seed, place, threads, log, shown.watch)
@@ -143,27 +144,28 @@ def _chosen(train: Array, settings: dict[str, Any]) -> tuple[str, dict[str, Any]
     return OF_PARTS, {"clusters": len(parts), "component": settings}, min(parts)
 
 
-def _specification(model: str | Trainable, settings: Mapping[str, Any], n: int) -> tuple[Trainable, str]:
-    """What is fitted to n rows, or each component of it, and its name."""
+def _specification(model: str | Trainable, settings: Mapping[str, Any], n: int, samples: int) -> tuple[Trainable, str]:
+    """What is fitted to n rows, or each component of it, and its name; samples: for log Z of such a component."""
     if not isinstance(model, str):
         if settings:
             raise DkefError(f"{WHO}: {', '.join(settings)}: set them in the specification that is passed as model")
         return model, type(model).__name__
     check_choice("model", model, WHO)
     values = dict(compose_cell((f"model={model}", *CHOICES)).model)
-    values = _quick(values, n)
+    values = _quick(values, n, samples)
     given = {key: _plain(value) for key, value in settings.items()}
     spec: Trainable = instantiate(_merged(values, given), f"{WHO}(model={model!r})", "")
     return spec, model
 
 
-def _quick(values: Mapping[str, Any], n: int) -> dict[str, Any]:
+def _quick(values: Mapping[str, Any], n: int, samples: int) -> dict[str, Any]:
     """A section, and that of components within it, with the limits of the library for n rows."""
     quick = {**values, **QUICK.get(values["_target_"], {})}
     if "inducing_points" in quick:
         quick["inducing_points"] = min(quick["inducing_points"], max(n // ROWS_PER_INDUCING_POINT, 1))
     if "component" in quick:
-        quick["component"] = _quick(quick["component"], n)
+        quick["component"] = _quick(quick["component"], n, samples)
+        quick["log_z"] = {"_target_": f"{PartLogZ.__module__}.{PartLogZ.__name__}", "samples": samples}
     return quick
 
 

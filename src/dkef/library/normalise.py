@@ -1,13 +1,19 @@
 """log Z of a fitted model: by quadrature in one and two dimensions, by sampling in more."""
 
 import math
+from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field
+
+from dkef.config.typed import section
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.library.density import LogZ
 from dkef.metrics.integrals import doubt
 from dkef.metrics.pointwise import NotFiniteError
 from dkef.metrics.quadrature import PANELS, integrate
+from dkef.models.mixture.density import LogZ as OfComponent
 from dkef.models.protocol import DensityModel, FitContext
 from dkef.normaliser.components import ComponentLogZ
 
@@ -42,6 +48,20 @@ def log_z_of(model: DensityModel, rows: Array, context: FitContext, samples: int
     except DkefError as error:  # for example a density that is not finite everywhere
         return integrated or LogZ(None, status=f"undefined: {error}")
     return LogZ(*(found[key] for key in ("log_z", "log_z_low", "log_z_high", "log_z_stderr", "status")))
+
+
+@section
+@dataclass(frozen=True)
+class PartLogZ:
+    """log Z of the components of a mixture, which weighs them by it: as for whole models of the library."""
+
+    samples: Annotated[int, Field(ge=LEAST_SAMPLES)] = 4_000_000  # evaluations at most, where it has to be sampled
+
+    def log_z(self, model: DensityModel, train: Array, context: FitContext) -> OfComponent:
+        found = log_z_of(model, train, context, self.samples)
+        if found.value is None or found.stderr is None:
+            raise DkefError(f"{context.model}: log Z is {found.status}, and a mixture cannot do without it")
+        return OfComponent(found.value, found.stderr, math.nan, found.status)
 
 
 def _integrated(model: DensityModel) -> LogZ | None:

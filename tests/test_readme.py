@@ -32,9 +32,13 @@ def test_the_published_numbers_are_read_as_shown():
     "page", ["README.md", "config/README.md", "data/README.md", "results/README.md", "workflow/README.md"]
 )
 def test_every_file_that_a_page_links_to_is_there(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", (ROOT / page).read_text())
-    for link in links:
-        assert (ROOT / page).parent.joinpath(link).exists(), link
+    links = re.findall(r"\]\((?!https?:)([^)#]+)#?([^)]*)\)", (ROOT / page).read_text())
+    for link, heading in links:
+        target = (ROOT / page).parent.joinpath(link)
+        assert target.exists(), link
+        if heading:
+            titles = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE)
+            assert heading in [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles], heading
 
 
 def test_every_make_target_it_names_exists():

@@ -211,6 +211,8 @@ GRID = np.arange(40.0).reshape(20, 2)
         (pd.DataFrame({"a": [1], "b": ["x"], "c": ["y"]}), r"not numbers: columns 'b', 'c'; drop or encode"),
         ([[1.0], [2.0, 3.0]], "the rows are not a table of numbers"),
         (np.ones((9, 2)) * 1j, "complex numbers"),
+        ("rows.csv", r"the rows are the text 'rows\.csv'; read the file first, such as by pandas\.read_csv"),
+        (np.ma.masked_greater(GRID, 30.0), "the rows have masked values; remove or fill such rows"),
         (np.column_stack([GRID, np.full(20, 7.0), np.zeros(20)]), r"constant in every row: columns '2', '3'; drop"),
         (np.column_stack([GRID[:, 0], GRID[:, 0]]), "columns '0' and '1' are equal in every row; drop one"),
         (np.column_stack([GRID[:, 0], 2 * GRID[:, 0] + 1]), "the 2 columns are linearly dependent; drop a column"),
@@ -240,6 +242,12 @@ def test_rows_of_another_width_are_named(x):
             r"dkef\.fit\(model='maf'\): width is 'wide'; allowed is a whole number >= 1",
         ),
         ({"model": "gaussian", "width": 3}, "width is an unknown key; this section takes no keys"),
+        ({"model": "MFA"}, r"dkef\.fit: model 'MFA' is unknown; did you mean maf\?"),
+        ({"model": 3}, r"dkef\.fit: model is 3; allowed is a name or a specification with `fit`"),
+        ({"model": GaussianModel}, r"dkef\.fit: model is the class GaussianModel; pass an instance, GaussianModel\(\)"),
+        ({"seed": "a"}, r"dkef\.fit: seed is 'a'; allowed is a whole number >= 0"),
+        ({"seed": -1}, r"dkef\.fit: seed is -1; allowed is a whole number >= 0"),
+        ({"threads": 0}, r"dkef\.fit: threads is 0; allowed is a whole number >= 1"),
         ({"log_z_samples": 5}, r"dkef\.fit: log_z_samples is 5; allowed is 0 for no log Z, or >= 1000"),
     ],
 )
@@ -263,6 +271,8 @@ def test_without_log_z_the_score_is_there_and_log_prob_says_why_it_is_not(x):
 def test_what_is_compared_must_be_fits(x):
     with pytest.raises(DkefError, match=r"dkef\.compare: 'a' is a int; expected is what dkef\.fit or dkef\.load gives"):
         dkef.compare({"a": 3}, x)
+    with pytest.raises(DkefError, match=r"the fits are a list; pass a mapping such as \{'maf': fit\}"):
+        dkef.compare([dkef.fit(x, "gaussian")], x)
     with pytest.raises(DkefError, match="there is no fit to compare"):
         dkef.compare({}, x)
 
@@ -301,6 +311,12 @@ class Watched:
     def fit(self, train, valid, context):
         self.look(context)
         return Fit(GaussianModel.fit(train))
+
+
+@pytest.mark.parametrize("n", [-1, 2.5, True])
+def test_a_number_of_draws_is_a_whole_number(x, n):
+    with pytest.raises(DkefError, match=f"sample: n is {n}; allowed is a whole number >= 0"):
+        dkef.fit(x, "gaussian").sample(n)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):

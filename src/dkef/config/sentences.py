@@ -40,8 +40,9 @@ def join(key: str, name: object) -> str:
 
 def suggestion(name: object, known: Iterable[str]) -> str:
     """ "did you mean X? ", or nothing where no known name is close."""
-    close = difflib.get_close_matches(str(name), list(known), n=1)
-    return f"did you mean {close[0]}? " if close else ""
+    lower = {entry.lower(): entry for entry in known}
+    close = difflib.get_close_matches(str(name).lower(), list(lower), n=1)
+    return f"did you mean {lower[close[0]]}? " if close else ""
 
 
 def unknown(what: str, name: str, known: Iterable[str], more: str = "") -> str:

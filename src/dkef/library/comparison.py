@@ -35,6 +35,8 @@ def compare(fits: Mapping[str, Any], test: Any, *, seed: int = 0, threads: int =
     All but the first are in the whitened units of the first fit, so that no column outweighs another. fits holds what
     dkef.fit gave, or fitted estimators of dkef.sklearn; seed draws the locations of FSSD.
     """
+    if not isinstance(fits, Mapping):
+        raise DkefError(f"{WHO}: the fits are a {type(fits).__name__}; pass a mapping such as {{'maf': fit}}")
     densities = {str(name): _density(name, fit) for name, fit in fits.items()}
     if not densities:
         raise DkefError(f"{WHO}: there is no fit to compare; pass a mapping such as {{'maf': fit}}")

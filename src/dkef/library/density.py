@@ -11,7 +11,7 @@ from dkef.config.typed import of_record
 from dkef.core.arrays import Array
 from dkef.core.errors import DkefError
 from dkef.data.whitening import Whitening
-from dkef.library.rows import as_rows, require_dimension
+from dkef.library.rows import as_rows, require_dimension, require_whole
 from dkef.models.protocol import DensityModel, Fit
 from dkef.models.storage import LIBRARY, REMEDY, restore_with_contents, write_model
 
@@ -70,6 +70,7 @@ class FittedDensity:
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """n draws [n, d]; rng is a generator or a seed. Kernel families draw by Markov chains, see KefModel.sample."""
+        require_whole("sample", "n", n, 0)
         return self.whitening.invert(self.model.sample(n, np.random.default_rng(rng)))
 
     def save(self, path: str | Path) -> None:

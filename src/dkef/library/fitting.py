@@ -13,7 +13,7 @@ from dkef.config.files import check_choice
 from dkef.config.specification import no_log_z
 from dkef.config.typed import instantiate
 from dkef.core.arrays import Array
-from dkef.core.errors import DkefError
+from dkef.core.errors import DkefError, one_line
 from dkef.core.streams import rng_for
 from dkef.data.whitening import Whitening
 from dkef.library.density import FittedDensity
@@ -21,7 +21,7 @@ from dkef.library.normalise import PartLogZ, log_z_of, require_samples
 from dkef.library.parts import separate_parts
 from dkef.library.progress import display
 from dkef.library.quiet import computing
-from dkef.library.rows import RowsError, as_rows, column_names, require_fittable
+from dkef.library.rows import RowsError, as_rows, column_names, require_fittable, require_whole
 from dkef.models.gaussian.density import GaussianModel
 from dkef.models.protocol import FitContext, Trainable, fit_model
 
@@ -72,6 +72,8 @@ def fit(
     names = column_names(x, rows.shape[1])
     require_fittable(rows, names, WHO)
     require_samples(log_z_samples, WHO)
+    require_whole(WHO, "seed", seed, 0)
+    require_whole(WHO, "threads", threads, 1)
     whitening = _whitening(rows)
     valid, train = _split(whitening.apply(rows), seed)
     n = len(train)
@@ -147,6 +149,10 @@ def _chosen(train: Array, settings: dict[str, Any]) -> tuple[str, dict[str, Any]
 def _specification(model: str | Trainable, settings: Mapping[str, Any], n: int, samples: int) -> tuple[Trainable, str]:
     """What is fitted to n rows, or each component of it, and its name; samples: for log Z of such a component."""
     if not isinstance(model, str):
+        if isinstance(model, type):
+            raise DkefError(f"{WHO}: model is the class {model.__name__}; pass an instance, {model.__name__}()")
+        if not hasattr(model, "fit"):
+            raise DkefError(f"{WHO}: model is {one_line(repr(model))}; allowed is a name or a specification with `fit`")
         if settings:
             raise DkefError(f"{WHO}: {', '.join(settings)}: set them in the specification that is passed as model")
         return model, type(model).__name__

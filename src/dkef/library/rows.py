@@ -1,5 +1,6 @@
 """Rows that somebody passes in: lists, arrays and data frames become [n, d] in float64, or one sentence."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,10 @@ class RowsError(DkefError, ValueError):
 
 def as_rows(x: Any, who: str) -> Array:
     """x as [n, d] in float64, every value finite; `who` begins the sentence if it cannot be."""
+    if isinstance(x, str | Path):
+        raise RowsError(f"{who}: the rows are the text {str(x)!r}; read the file first, such as by pandas.read_csv")
+    if np.ma.isMaskedArray(x) and np.ma.getmaskarray(x).any():
+        raise RowsError(f"{who}: the rows have masked values; remove or fill such rows")
     if hasattr(x, "toarray"):
         raise RowsError(f"{who}: the rows are a sparse matrix; pass an array, such as x.toarray()")
     _require_numeric_columns(x, who)
@@ -41,6 +46,12 @@ def column_names(x: Any, d: int) -> tuple[str, ...]:
 def require_dimension(rows: Array, d: int, who: str) -> None:
     if rows.shape[1] != d:
         raise RowsError(f"{who}: the rows have {_count(rows.shape[1], 'column')}, the density was fitted to {d}")
+
+
+def require_whole(who: str, name: str, value: Any, least: int) -> None:
+    """Stop unless an argument is a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise DkefError(f"{who}: {name} is {one_line(repr(value))}; allowed is a whole number >= {least}")
 
 
 def require_fittable(rows: Array, names: tuple[str, ...], who: str) -> None:

@@ -55,6 +55,16 @@ def test_a_checkpoint_has_another_name_after_an_edit_of_the_code(place: Path, mo
     assert asked == [("tests.stages.test_train",)]  # somebody's own model counts too
 
 
+def test_the_log_opens_with_what_is_trained_before_anything_starts(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        train.main()
+    n, d = made_up().train.shape
+    assert caplog.messages[0] == f"a on ring, seed 0: {n} rows of {d} columns"
+    assert len(caplog.messages) == 2
+
+
 def test_what_killed_runs_left_is_named_and_removed(place: Path, caplog: pytest.LogCaptureFixture) -> None:
     place.mkdir()
     (place / "checkpoint-0123456789ab.h5").write_text("of other code")

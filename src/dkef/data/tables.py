@@ -116,6 +116,11 @@ class Csv(TableFiles):
 
     def _header(self, path: Path) -> list[str]:
         names = first_line(path, self.separator)
+        other = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0]), None)
+        if other is not None:
+            raise DkefError(
+                f"{path} has one column, {one_line(repr(names[0]))}; set dataset.source.separator to {other!r}"
+            )
         if all(is_number(name) for name in names):
             raise DkefError(
                 f"{path} begins with numbers where column names are expected; name its columns in dataset.source.names"

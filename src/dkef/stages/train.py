@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     checkpoint = args.out.with_name(f"checkpoint-{identity}.h5")
     for other in sorted(set(args.out.parent.glob("checkpoint-*")) - set(args.out.parent.glob(f"{checkpoint.stem}*"))):
         log.info("%s is of other settings, data or code and is not continued", other)
+    log.info("%s on %s, seed %d: %d rows of %d columns", config["model"], *cell[::2], *splits.train.shape)
     # A variant draws what the model it varies draws, so that an ablation compares runs and not their luck.
     context = FitContext(*cell, checkpoint, config["threads"], log)
     start = time.monotonic()

@@ -41,6 +41,12 @@ def test_every_file_that_a_page_links_to_is_there(page):
             assert heading in [re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles], heading
 
 
+def test_every_published_folder_stands_in_the_table_of_results():
+    folders = {path.name for path in (ROOT / "results" / "published").iterdir() if path.is_dir()}
+    page = (ROOT / "results" / "README.md").read_text()
+    assert set(re.findall(r"^\| \[(\w+)\]\(published/", page, re.MULTILINE)) == folders
+
+
 def test_every_make_target_it_names_exists():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE))

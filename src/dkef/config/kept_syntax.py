@@ -7,7 +7,6 @@ nothing can be written, nothing is kept.
 
 import functools
 import hashlib
-import os
 import sys
 from contextlib import suppress
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 from dkef.config import syntax
 from dkef.config.syntax import Errors, canonical_tree, errors, imports, reduced
+from dkef.core.caches import cache_places
 from dkef.core.errors import DkefError
 from dkef.core.files import read_json, write_json
 
@@ -76,8 +76,6 @@ def _sha(*texts: str) -> str:
 
 @functools.cache
 def _folder() -> Path:
-    """In the environment, which `make clean` knows, if it is one. Whatever may make other facts is in the name."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dkef"
-    base = home if sys.prefix == sys.base_prefix else Path(sys.prefix) / "cache" / "dkef"
+    """Whatever may make other facts is in its name."""
     makers = [Path(str(file)).read_text(encoding="utf-8") for file in (__file__, syntax.__file__)]
-    return base / f"syntax-{_sha(sys.version, *makers)[:16]}"
+    return cache_places()[0] / f"syntax-{_sha(sys.version, *makers)[:16]}"

@@ -3,14 +3,14 @@
 import functools
 import hashlib
 import os
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
 import numba.extending
+
+from dkef.core.caches import cache_places
 
 PACKAGE = Path(__file__).parents[1]
 MARKS = (b"dkef.core.compiled", b"numba")  # one of them stands in every module that holds compiled code
@@ -22,13 +22,6 @@ def compiled_sources() -> list[Path]:
     return sorted(path for folder in folders for path in folder.glob("*.py"))
 
 
-def _places() -> list[Path]:
-    """Where compiled code may be kept, the best first: in the environment, which `make clean` knows, if it is one."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    others = [home / "dkef", Path(tempfile.gettempdir()) / f"dkef-{os.getuid()}"]
-    return others if sys.prefix == sys.base_prefix else [Path(sys.prefix) / "cache" / "dkef", *others]
-
-
 def _cache_folder() -> Path:
     """A folder that belongs to exactly this source and is shared by all processes.
 
@@ -38,7 +31,7 @@ def _cache_folder() -> Path:
     sha = hashlib.sha256(numba.__version__.encode())
     for source in compiled_sources():
         sha.update(source.read_bytes())
-    for base in _places():
+    for base in cache_places():
         folder = base / f"numba-{sha.hexdigest()[:16]}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -46,7 +39,7 @@ def _cache_folder() -> Path:
             continue
         if os.access(folder, os.W_OK):
             return folder
-    raise OSError(f"no writable cache folder: tried {', '.join(map(str, _places()))}")
+    raise OSError(f"no writable cache folder: tried {', '.join(map(str, cache_places()))}")
 
 
 if not os.environ.get("NUMBA_CACHE_DIR"):

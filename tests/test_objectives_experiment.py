@@ -21,6 +21,8 @@ from dkef.results.tables import OBJECTIVE_COSTS
 from dkef.stages import objective_costs
 from tests.training.small_runs import TINY, rows
 
+SCALING = Path(__file__).parents[1] / "results/published/objectives/scaling.json"
+
 
 @pytest.mark.parametrize(("dataset", "exact"), [("ring", "dkef_g15"), ("redwine", "dkef"), ("parkinsons", "dkef")])
 def test_models_differ_in_the_objective_and_at_most_in_iterations(dataset: str, exact: str) -> None:
@@ -35,6 +37,18 @@ def test_models_differ_in_the_objective_and_at_most_in_iterations(dataset: str, 
         assert model.removesuffix("_cpu") == (exact if spec["objective"] == "exact" else f"{exact}_{spec['objective']}")
         equal_iterations += [] if model.endswith("_cpu") else [spec["objective"]]
     assert sorted(equal_iterations) == sorted(get_args(Objective))
+
+
+@pytest.mark.parametrize(("dataset", "measured"), [("ring", "ring"), ("redwine", "wine"), ("parkinsons", "parkinsons")])
+def test_equal_processor_time_follows_the_published_ratios_of_step_times(dataset: str, measured: str) -> None:
+    plan = Plan("objectives")
+    ratios = json.loads(SCALING.read_text())
+    exact = plan.spec(dataset, "dkef_g15" if dataset == "ring" else "dkef")
+    for model in plan.models(dataset):
+        if model.endswith("_cpu"):
+            spec = plan.spec(dataset, model)
+            budget = exact.max_iterations / ratios[f"objectives_{spec.objective}_over_exact_{measured}"]
+            assert abs(spec.max_iterations - budget) <= 5  # budgets are rounded to tens
 
 
 def test_costs_of_runs_come_from_their_model_files(tmp_path: Path) -> None:

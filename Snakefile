@@ -11,7 +11,7 @@
 import sys
 from pathlib import Path
 
-SHARED = ("common.smk", "inputs.smk", "results_inputs.smk")
+SHARED = ("common.smk", "inputs.smk", "results_inputs.smk", "scheduling.smk")
 RULES = Path(workflow.basedir, "workflow", "rules")
 
 

@@ -15,6 +15,7 @@ from dkef.results.bundle import CELL_NUMBERS, CELLS, Bundle, merge, read_bundle,
 from dkef.results.publish import results_of
 from dkef.results.read import Grid
 from dkef.results.tables import GRIDS, METRICS
+from dkef.stages import publish
 from tests.made_up import benchmark_metrics, scales_inputs, synthetic_inputs, trace
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +94,20 @@ def test_machines_merge_and_the_later_code_wins():
 def test_two_configurations_of_one_cell_are_an_error_that_names_both():
     with pytest.raises(DkefError, match=r"redwine/dkef/0 was run with configuration c0 .* and with c1"):
         merge([bundle(), bundle(digest="c1")])
+
+
+def test_a_cell_that_was_run_again_replaces_its_older_self_when_asked(tmp_path, monkeypatch):
+    write_bundle(tmp_path, bundle(5, experiment="smoke"))
+    again = bundle(2, "2026-02-01", digest="c1", experiment="smoke")
+    monkeypatch.setattr(publish, "collect", lambda *_: again)
+    asked = ["--experiment", "smoke", "--out", str(tmp_path)]
+    with pytest.raises(DkefError, match="--replace"):
+        publish.main(asked)
+    publish.main([*asked, "--replace"])
+    found = read_bundle(tmp_path)
+    digests = dict(zip(found.keys, found.cells["config_digest"], strict=True))
+    assert {key for key, digest in digests.items() if digest == "c1"} == set(again.keys)
+    assert len(digests) == 2 * 5
 
 
 def test_other_experiments_do_not_merge():

@@ -4,6 +4,7 @@ A stage's module is imported when it is asked for, so that nothing waits for lib
 """
 
 import ast
+import gc
 import importlib
 import sys
 from pathlib import Path
@@ -37,6 +38,9 @@ def main() -> None:
         from dkef.config.sentences import unknown  # pydantic takes a third of a second
 
         raise DkefError(unknown("stage", name, stages()))
+    # Libraries make a million objects that stay. To look through them for garbage as often as Python does by default
+    # would take a sixth of a small training.
+    gc.set_threshold(100_000, 50, 50)
     sys.argv = [f"python -m dkef {name}", *rest]
     importlib.import_module(f"dkef.stages.{name}").main()
 

@@ -7,15 +7,15 @@ its last checkpoint and ends with the same numbers.
 import argparse
 import json
 import logging
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import pandas as pd
-
 from dkef.config.typed import instantiate
-from dkef.core.files import remove_abandoned, write_noted
+from dkef.core.files import remove_abandoned
 from dkef.core.provenance import config_digest
+from dkef.core.tables import write_table
 from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
 from dkef.models.protocol import FitContext, fit_model
@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     start = time.monotonic()
     fit = fit_model(spec, splits.train, splits.valid, context)
     log.info("%s after %.1f s: status %s, %s", fit.stopped, time.monotonic() - start, fit.status, fit.notes)
-    write_noted(args.trace, pd.DataFrame(fit.trace).to_csv(index=False))
+    known = ({key: None if math.isnan(value) else value for key, value in record.items()} for record in fit.trace)
+    write_table(args.trace, list(fit.trace[0]) if fit.trace else [], known)
     write_model(args.out, fit, {"config": config, "config_digest": digest, "data_digest": splits.digest})
     for stale in args.out.parent.glob("checkpoint-*"):
         stale.unlink()

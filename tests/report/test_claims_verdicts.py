@@ -309,6 +309,18 @@ def test_a_missing_rival_is_no_victory() -> None:
     assert "not run" in found.reason
 
 
+def test_runs_that_are_counted_together_weigh_all_sets_alike() -> None:
+    """Kernels that follow the density on five of seven sets, which were run most; then some runs of the others."""
+    made = CASES["kernels_adapt_to_local_geometry"].held(Made(ENOUGH))
+    others = {key for key in made.arrays if key[0] in SYNTHETIC[:2]}
+    made.arrays = {key: arrays for key, arrays in made.arrays.items() if key not in others}
+    found = RULES["kernels_adapt_to_local_geometry"].check(made.results())
+    assert found.verdict == OPEN
+    assert "Funnel not run, Banana not run" in found.reason
+    made.arrays |= {key: kernel_arrays(1.0) for key in others if key[2] < 6}
+    assert "30/42" in RULES["kernels_adapt_to_local_geometry"].check(made.results()).numbers
+
+
 def test_one_bad_set_refutes_a_statement_on_both() -> None:
     made = below_all("score_loss", -40, WINES[:1])(Made(15))
     made = below_all("score_loss", 0.9, WINES[1:])(made)

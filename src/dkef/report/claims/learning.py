@@ -1,7 +1,8 @@
 """Statements on how training goes, from its traces (Figures 4 and 5), and on the kernels it leads to (Figure 2)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from dkef.report.claims.evidence import Evidence, Runs, every, most
 from dkef.report.claims.runs import BySeed, PaperSet, on_all, on_sets, set_of
 from dkef.report.claims.verdict import Statement
 from dkef.results.lookup import Results, Run
-from dkef.results.names import BENCHMARK, SYNTHETIC
+from dkef.results.names import BENCHMARK, SYNTHETIC, TITLES
 from dkef.results.read import Grid
 
 DRAWN = ("funnel", "banana", "ring", "square", "cosine", "mog")  # Figure 4
@@ -75,22 +76,33 @@ def noisier(results: Results) -> Evidence:
     return every("", [*on_sets(results, ("square",), on), most("all sets", on_sets(results, SYNTHETIC, on))])
 
 
+def on_common_seeds(
+    results: Results, names: Sequence[str], runs: Callable[[PaperSet], Mapping[int, Any]]
+) -> tuple[dict[str, list[Any]], str]:
+    """What the runs of some sets have, for those seeds that all of the sets have, and which sets have no runs.
+
+    Runs that are counted together must weigh the sets alike, or the count says most on the set that was run most.
+    """
+    found = {name: runs(own) if (own := set_of(results, name)) else {} for name in names}
+    common = set.intersection(*(set(of_set) for of_set in found.values()))
+    lacking = [f"{TITLES[name]} not run" for name, of_set in found.items() if not of_set]
+    return {name: [of_set[seed] for seed in sorted(common)] for name, of_set in found.items()}, ", ".join(lacking)
+
+
 def stable(results: Results) -> Evidence:
     """One count over all sets: at least four of five runs end near the median of their set."""
-    wins = runs = 0
-    told = []
-    for name in DRAWN:
-        own = set_of(results, name)
-        found = losses(own, "dkef_g15") if own else {}
-        if len(found) >= 3:
-            best = np.array([loss.min() for _, loss in found.values()])
-            fall = float(np.median([loss[0] - loss.min() for _, loss in found.values()]))
-            near = int((np.abs(best - np.median(best)) <= NEAR * fall).sum())
-            wins, runs = wins + near, runs + len(best)
-            told.append(f"{name} {near}/{len(best)}")
-    return Runs(
-        "runs near the median of their set", wins, runs - wins, runs, STABLE, detail=", ".join(told) or "not run"
-    )
+    label = "runs near the median of their set"
+    found, lacking = on_common_seeds(results, DRAWN, lambda own: losses(own, "dkef_g15"))
+    if min(map(len, found.values())) < 3:
+        return Runs(label, detail=lacking or "fewer than three runs of a set")
+    near = {}
+    for name, runs in found.items():
+        best = np.array([loss.min() for _, loss in runs])
+        fall = float(np.median([loss[0] - loss.min() for _, loss in runs]))
+        near[name] = int((np.abs(best - np.median(best)) <= NEAR * fall).sum())
+    wins, runs_of_all = sum(near.values()), sum(map(len, found.values()))
+    told = ", ".join(f"{name} {count}/{len(found[name])}" for name, count in near.items())
+    return Runs(label, wins, runs_of_all - wins, runs_of_all, STABLE, detail=told)
 
 
 def overfitting(own: PaperSet) -> Evidence:
@@ -120,18 +132,18 @@ def _sooner(one: tuple[Array, Array], two: tuple[Array, Array]) -> float:
 
 def kernels_adapt(results: Results) -> Evidence:
     """One count over all sets: the runs whose contours follow the density at most of the places where it has mass."""
-    found: list[float] = []
-    labels = []
-    for name in SYNTHETIC:
-        own = set_of(results, name)
-        grids = sorted(k for k in results.grids if own and k[:2] == (own.entry.name, "dkef_g15"))
-        ratios = [elongation(results.grids[key]) for key in grids]
-        ratios = [ratio for ratio in ratios if not math.isnan(ratio)]
-        found += ratios
-        labels += [f"{name} {np.median(ratios):.2g}"] if ratios else []
-    gains = [ratio - LONGER for ratio in found]
-    detail = f"median ratios: {', '.join(labels)}" if labels else "no kernel on a grid"
+    found, lacking = on_common_seeds(results, SYNTHETIC, kernel_grids)
+    ratios = {name: [r for grid in grids if not math.isnan(r := elongation(grid))] for name, grids in found.items()}
+    gains = [ratio - LONGER for of_set in ratios.values() for ratio in of_set]
+    medians = ", ".join(f"{name} {np.median(of_set):.2g}" for name, of_set in ratios.items() if of_set)
+    detail = f"median ratios: {medians}" if medians else lacking
     return Runs("DKEF-G-15", sum(g > 0 for g in gains), sum(g < 0 for g in gains), len(gains), detail=detail)
+
+
+def kernel_grids(own: PaperSet) -> dict[int, Grid]:
+    """Grids with the kernel of DKEF-G-15, by seed."""
+    cells = {key[2]: grid for key, grid in own.results.grids.items() if key[:2] == (own.entry.name, "dkef_g15")}
+    return {seed: grid for seed, grid in cells.items() if "kernel" in grid.arrays}
 
 
 def elongation(grid: Grid) -> float:

@@ -147,7 +147,7 @@ def merge(bundles: Sequence[Bundle]) -> Bundle:
             if known[0] != digest:
                 raise DkefError(
                     f"{'/'.join(map(str, key))} was run with configuration {known[0]} (code {known[1]}) and "
-                    f"with {digest} (code {version}); publish only one of them, or the later one with --replace"
+                    f"with {digest} (code {version}); publish only one of them, or say --replace for the one found here"
                 )
             chosen[key] = max(chosen.get(key, ("", 0)), (str(row["code_date"]), number))
     parts = [

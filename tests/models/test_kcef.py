@@ -209,10 +209,19 @@ def test_joint_score_and_curvature_equal_differences_of_the_log_density(model: K
         np.testing.assert_allclose(at.curvature[:, d], second, rtol=1e-5, atol=1e-5)
 
 
-def test_the_log_density_of_points_that_share_coordinates_is_that_of_each_alone(model: KcefModel) -> None:
-    x = np.array([[a, b, c] for c in (0.1, -1.0) for a in (0.3, -0.9) for b in (1.2, 0.0, 1.2)])
-    alone = [model.evaluate(row[None]).log_density[0] for row in x]
-    np.testing.assert_allclose(model.log_density(x, batch=5), alone, rtol=1e-12)
+def on_a_grid() -> Array:
+    """Points that share coordinates: each of the eight with each other value, some twice."""
+    return np.array([[a, b, c] for c in (0.1, -1.0) for a in (0.3, -0.9) for b in (1.2, 0.0, 1.2)])
+
+
+@pytest.mark.parametrize("points", [on_a_grid(), on_a_grid()[:5], curve(9, "apart")], ids=["grid", "part", "apart"])
+def test_points_that_share_coordinates_have_the_values_of_each_alone(model: KcefModel, points: Array) -> None:
+    alone, together = [model.evaluate(row[None]) for row in points], model.evaluate(points, batch=5)
+    # the same sums in another order
+    for name in ("log_density", "score", "curvature"):
+        expected = np.concatenate([getattr(at, name) for at in alone])
+        np.testing.assert_allclose(getattr(together, name), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(model.log_density(points, batch=5), together.log_density, rtol=1e-12)
 
 
 def test_samples_follow_the_conditional_distribution_function() -> None:

@@ -4,13 +4,13 @@ MADE is one autoregressive layer over N(0, I), MADE-MOG a base density without l
 layers with batch normalisation after each.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from dkef.core.arrays import Array
+from dkef.core.arrays import Array, blocks
 from dkef.core.backend import NUMPY, Tensor, backend_of
 from dkef.models.flows import masks
 from dkef.models.flows.coupling import coupling_conditionals, draw_coupling
@@ -255,8 +255,3 @@ class FlowModel(DensityModel):
     def restore(cls, settings: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         parameters = {name: array for name, array in arrays.items() if name != "orders"}
         return cls(FlowShape(**settings), parameters, arrays["orders"])
-
-
-def blocks(n: int, rows: int) -> Iterator[slice]:
-    """0..n in consecutive slices of at most `rows`."""
-    return (slice(start, min(start + rows, n)) for start in range(0, n, rows))

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import logsumexp
 
-from dkef.core.arrays import Array
+from dkef.core.arrays import Array, blocks
 from dkef.models.kcef.conditional import Hyper, Rows, derivatives, fit_beta
 from dkef.models.protocol import DensityModel, Evaluation
 
@@ -39,6 +39,22 @@ class Local(NamedTuple):
     d_yy: Array  # [n]
     d_u: Array  # [n, p]
     d_uu: Array  # [n, p]
+
+
+class Normaliser(NamedTuple):
+    """log Z(u) at n points, with its first and second derivative in each conditioning variable."""
+
+    log_z: Array  # [n]
+    d_u: Array  # [n, p]
+    d_uu: Array  # [n, p]
+
+
+def distinct_rows(u: Array) -> tuple[Array, Array]:
+    """Distinct rows of u [n, p] and the place of each row among them: on a grid, or where p is 0, there are few."""
+    if u.shape[1] == 0:
+        return u[:1], np.zeros(len(u), dtype=int)
+    distinct, row_of = np.unique(u, axis=0, return_inverse=True)
+    return distinct, row_of
 
 
 @dataclass(frozen=True)
@@ -110,8 +126,7 @@ class Conditional:
         features, log_q0 = self.features(self.grid)[0], self.log_q0(self.grid)
         log_step = math.log(self.step)
         errors = np.empty((len(u), 2))
-        for start in range(0, len(u), batch):
-            rows = slice(start, start + batch)
+        for rows in blocks(len(u), batch):
             log_joint = self.weights(u[rows]) @ features.T + log_q0
             fine = logsumexp(log_joint, axis=1) + log_step
             coarse = logsumexp(log_joint[:, ::2], axis=1) + log_step + math.log(2)
@@ -128,39 +143,51 @@ class Conditional:
         square = u**2 * total - 2 * u * (weighted @ self.u) + weighted @ self.u**2
         return -2 * g * about_u, 4 * g**2 * square - 2 * g * total
 
-    def local(self, u: Array, y: Array, grid_features: Array) -> Local:
-        """The factor and its derivatives at u [n, p], y [n]; `grid_features` are features(grid)[0]."""
+    def normaliser(self, u: Array, grid_features: Array) -> Normaliser:
+        """log Z(u) and its derivatives at u [n, p]; `grid_features` are features(grid)[0]."""
         weights = self.weights(u)
-        w, w1, w2 = self.features(y, order=2)
-        d_u, d_uu = self.moments_over_u(weights * w, u)
-
         log_joint = weights @ grid_features.T + self.log_q0(self.grid)  # [n, nodes]
         log_total = logsumexp(log_joint, axis=1, keepdims=True)
         density = np.exp(log_joint - log_total)  # sums to 1 over the grid
-        mean_u, mean_uu = self.moments_over_u(weights * (density @ grid_features), u)
+        d_u, d_uu = self.moments_over_u(weights * (density @ grid_features), u)
         for j in range(u.shape[1]):
             f_j = -2 * self.hyper.g_x * (weights * (u[:, [j]] - self.u[:, j])) @ grid_features.T
-            d_uu[:, j] -= mean_uu[:, j] + (density * (f_j - mean_u[:, [j]]) ** 2).sum(axis=1)
-        log_z = log_total[:, 0] + math.log(self.step)
-        return Local(
-            log_p=(weights * w).sum(axis=1) + self.log_q0(y) - log_z,
-            d_y=(weights * w1).sum(axis=1) - y / self.base_std**2,
-            d_yy=(weights * w2).sum(axis=1) - 1 / self.base_std**2,
-            d_u=d_u - mean_u,
-            d_uu=d_uu,
-        )
+            d_uu[:, j] += (density * (f_j - d_u[:, [j]]) ** 2).sum(axis=1)
+        return Normaliser(log_total[:, 0] + math.log(self.step), d_u, d_uu)
+
+    def local(self, u: Array, y: Array, grid_features: Array, batch: int) -> Local:
+        """The factor and its derivatives at u [n, p], y [n], so many rows at once."""
+        distinct, row_of = distinct_rows(u)
+        parts = [self.normaliser(distinct[rows], grid_features) for rows in blocks(len(distinct), batch)]
+        log_z, z_u, z_uu = (np.concatenate(part)[row_of] for part in zip(*parts, strict=True))
+        local = Local(*(np.empty_like(a) for a in (y, y, y, u, u)))
+        for rows in blocks(len(u), batch):
+            weights = self.weights(u[rows])
+            w, w1, w2 = self.features(y[rows], order=2)
+            d_u, d_uu = self.moments_over_u(weights * w, u[rows])
+            local.log_p[rows] = (weights * w).sum(axis=1) + self.log_q0(y[rows]) - log_z[rows]
+            local.d_y[rows] = (weights * w1).sum(axis=1) - y[rows] / self.base_std**2
+            local.d_yy[rows] = (weights * w2).sum(axis=1) - 1 / self.base_std**2
+            local.d_u[rows], local.d_uu[rows] = d_u - z_u[rows], d_uu - z_uu[rows]
+        return local
 
     def log_p(self, u: Array, y: Array, grid_features: Array, batch: int = 1000) -> Array:
-        """The value alone; [n]. log Z is computed once for rows with the same u: on a grid, or where p is 0."""
-        distinct, row_of = np.unique(u, axis=0, return_inverse=True) if u.shape[1] else (u[:1], np.zeros(len(u), int))
-        log_z, value = np.empty(len(distinct)), np.empty(len(u))
-        for start in range(0, len(distinct), batch):
-            rows = slice(start, start + batch)
-            log_joint = self.weights(distinct[rows]) @ grid_features.T + self.log_q0(self.grid)
-            log_z[rows] = logsumexp(log_joint, axis=1) + math.log(self.step)
-        for start in range(0, len(u), batch):
-            rows = slice(start, start + batch)
-            value[rows] = np.einsum("nb,nb->n", self.weights(u[rows]), self.features(y[rows])[0])
+        """The value alone; [n]. Where points make up a grid, f is one product over its rows and columns."""
+        distinct, row_of = distinct_rows(u)
+        levels, column_of = np.unique(y, return_inverse=True)
+        on_grid = len(distinct) * len(levels) <= 2 * len(y)
+        columns = np.concatenate([grid_features, self.features(levels)[0]]) if on_grid else grid_features
+        log_z, f = np.empty(len(distinct)), np.empty((len(distinct), len(columns) - self.nodes))
+        for rows in blocks(len(distinct), batch):
+            sums = self.weights(distinct[rows]) @ columns.T
+            log_z[rows] = logsumexp(sums[:, : self.nodes] + self.log_q0(self.grid), axis=1) + math.log(self.step)
+            f[rows] = sums[:, self.nodes :]
+        if on_grid:
+            value = f[row_of, column_of]
+        else:
+            value = np.empty(len(u))
+            for rows in blocks(len(u), batch):
+                value[rows] = np.einsum("nb,nb->n", self.weights(u[rows]), self.features(y[rows])[0])
         return value + self.log_q0(y) - log_z[row_of]
 
     def sample(self, u: Array, grid_features: Array, rng: np.random.Generator) -> Array:
@@ -194,14 +221,12 @@ class KcefModel(DensityModel):
         log_p, score, curvature = np.zeros(len(x)), np.zeros(x.shape), np.zeros(x.shape)
         for i, conditional in enumerate(self.conditionals):
             grid_features = conditional.features(conditional.grid)[0]
-            for start in range(0, len(x), batch):
-                rows = slice(start, start + batch)
-                at = conditional.local(x[rows, :i], x[rows, i], grid_features)
-                log_p[rows] += at.log_p
-                score[rows, i] += at.d_y
-                score[rows, :i] += at.d_u
-                curvature[rows, i] += at.d_yy
-                curvature[rows, :i] += at.d_uu
+            at = conditional.local(x[:, :i], x[:, i], grid_features, batch)
+            log_p += at.log_p
+            score[:, i] += at.d_y
+            score[:, :i] += at.d_u
+            curvature[:, i] += at.d_yy
+            curvature[:, :i] += at.d_uu
         return Evaluation(log_p, score, curvature)
 
     def log_density(self, x: Array, batch: int = 1000) -> Array:
@@ -222,8 +247,7 @@ class KcefModel(DensityModel):
         x = np.zeros((n, self.dimension))
         for i, conditional in enumerate(self.conditionals):
             grid_features = conditional.features(conditional.grid)[0]
-            for start in range(0, n, batch):
-                rows = slice(start, start + batch)
+            for rows in blocks(n, batch):
                 x[rows, i] = conditional.sample(x[rows, :i], grid_features, rng)
         return x
 

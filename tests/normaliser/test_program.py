@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from dkef.core.streams import rng_for
+from dkef.models.kef.langevin import ScoreField
 from dkef.models.kef.parameters import KefParameters
+from dkef.normaliser.integrand import KernelIntegrand
 from dkef.normaliser.simd.program import evaluate_block, pack, workspace
 from dkef.normaliser.simd.vector import BLOCK
 from dkef.normaliser.weights import Q0Weights
@@ -50,6 +52,28 @@ def test_fused_f_equals_the_definition(shape):
     # Exponents up to a few tens carry float32 rounding of about 4e-6; so does each term, relative to itself.
     error = np.abs(fused_f(parameters, x) - parameters.f(x))
     assert (error <= 6e-6 * scale_of_terms(parameters, x) + 1e-9).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+def test_the_fused_gradient_equals_reverse_differentiation_in_float64(shape):
+    parameters = random_kef(seed=2, **shape)
+    n, d = 2 * BLOCK + 7, shape["d"]  # whole blocks and a part of one
+    x = rng_for("test", "fused gradient", d).normal(size=(n, d)).astype(np.float32).astype(np.float64)
+    log_p, score = KernelIntegrand(parameters).fast_gradient(x)
+    expected, gradient = ScoreField(parameters)(x)
+    scale = scale_of_terms(parameters, x)
+    # Twice what f alone is held to, at twice as many points.
+    assert (np.abs(log_p - expected) <= 12e-6 * scale + 1e-9).all()
+    # Terms of the gradient are those of f times distances of features over tau and slopes of the network, here of
+    # the order of ten; linear kernels have no such terms, only rounded weights.
+    assert (np.abs(score - gradient).max(axis=1) <= 1e-4 * scale + 1e-4 * np.abs(gradient).max(axis=1) + 1e-9).all()
+
+
+def test_the_fused_gradient_does_not_depend_on_what_the_workspace_held():
+    parameters = random_kef(seed=3, d=3, m=20)
+    integrand = KernelIntegrand(parameters)
+    x = rng_for("test", "workspace").normal(size=(5, 3))
+    np.testing.assert_array_equal(integrand.fast_gradient(x)[1], integrand.fast_gradient(np.repeat(x, 60, 0))[1][::60])
 
 
 def test_f_is_zero_and_finite_far_from_everything():

@@ -50,6 +50,10 @@ class Integrand(ABC):
     def gradient(self, x: Array) -> tuple[Array, Array]:
         """log p~ [n] and its gradient [n, d] at x [n, d]; not finite where a chain has run away."""
 
+    def fast_gradient(self, x: Array) -> tuple[Array, Array]:
+        """The same to the precision of `log_density`: enough for chains, not for differences of gradients."""
+        return self.gradient(x)
+
     @abstractmethod
     def q0_weights(self, *name: str | int) -> Weights:
         """p~ / q0 of draws of q0."""
@@ -82,6 +86,10 @@ class KernelIntegrand(Integrand):
     def _field(self) -> ScoreField:
         return ScoreField(self.parameters)
 
+    @functools.cached_property
+    def _gradient_program(self) -> Program:
+        return pack(self.parameters, gradient=True)
+
     def log_density(self, x: Array) -> Array:
         f = np.empty(len(x))
         _points_f(f, x.astype(np.float32), self._program, workspace(self._program))
@@ -92,6 +100,12 @@ class KernelIntegrand(Integrand):
 
     def gradient(self, x: Array) -> tuple[Array, Array]:
         return self._field(x)
+
+    def fast_gradient(self, x: Array) -> tuple[Array, Array]:
+        f, gradient, program = np.empty(len(x)), np.empty(x.shape), self._gradient_program
+        _points_gradient(f, gradient, x.astype(np.float32), program, workspace(program))
+        log_q0, score = self.parameters.q0.log_density_and_score(x)
+        return f + log_q0, gradient + score
 
     def q0_weights(self, *name: str | int) -> Weights:
         return Q0Weights(self.parameters, *name)
@@ -168,3 +182,19 @@ def _points_f(f, x, program, rows):  # type: ignore[no-untyped-def]
         evaluate_block(program, rows, block)
         for i in range(count):  # a loop, because array expressions take seconds to compile
             f[start + i] = block[i]
+
+
+@njit
+def _points_gradient(f, gradient, x, program, rows):  # type: ignore[no-untyped-def]
+    """f and its gradient [n, d] at given points x float32 [n, d]."""
+    block, d = np.empty(BLOCK), x.shape[1]
+    for start in range(0, len(x), BLOCK):
+        count = min(BLOCK, len(x) - start)
+        for i in range(count):
+            for j in range(d):
+                rows[j, i] = x[start + i, j]
+        evaluate_block(program, rows, block)
+        for i in range(count):
+            f[start + i] = block[i]
+            for j in range(d):
+                gradient[start + i, j] = rows[d + j, i]

@@ -65,9 +65,13 @@ class BaseMeasure:
 
     def score(self, x: Array) -> Array:
         """Gradient of log q0 at x [n, d]; returns [n, d]."""
+        return self.log_density_and_score(x)[1]
+
+    def log_density_and_score(self, x: Array) -> tuple[Array, Array]:
+        """Both with one power, which is what they cost; [n] and [n, d]."""
         u = x - self.mu
-        gradient: Array = -self.beta * np.sign(u) * np.abs(u) ** (self.beta - 1) / (2 * self.sigma**2)
-        return gradient
+        slope = np.abs(u) ** (self.beta - 1) / (2 * self.sigma**2)
+        return -(np.abs(u) * slope).sum(axis=1), -self.beta * np.sign(u) * slope
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n independent draws, [n, d]: |x_d - mu_d|^beta_d / (2 sigma_d^2) is Gamma distributed with shape 1/beta_d."""

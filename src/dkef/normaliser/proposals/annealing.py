@@ -8,6 +8,9 @@ that leave each of them invariant. Its weight
 has mean Z. Chains are independent, because temperatures and step sizes are fixed beforehand, on chains of a pilot
 run of their own. And since every factor is at least a^(b_j+1 - b_j) with a = inf p~ / g, and the exponents add to 1,
 r >= a: the lower bound of the plain mixture serves Proposition 1 here as well.
+
+A kernel exponential family is compiled in float32. A chain that is refused or accepted by the rounded density leaves
+that one invariant, whatever gradient proposed the step, and r is its weight: log Z is right to the rounding of log p~.
 """
 
 from collections.abc import Callable
@@ -74,7 +77,7 @@ class AnnealedWeights(Weights):
         self.log_a, self.no_floor = mixture.log_lower_bound(integrand), integrand.no_floor
         moves = (len(schedule.b) - 2) * schedule.steps  # none at b = 0 and b = 1
         self.cost = 2 * cost(integrand, mixture) * (1 + moves * schedule.leapfrog)  # twice: with gradients
-        self._field = integrand.gradient
+        self._field = integrand.fast_gradient
 
     def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
         rng = rng_for("normalise annealed", *self.name, stage, chunk, first)

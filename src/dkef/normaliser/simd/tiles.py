@@ -86,6 +86,22 @@ def layer_tile(
     return types.void(rows, i, weights, i, i, i, i, i, i, types.boolean), generate
 
 
+def _kernels(builder: Any, rows: Any, strip: Any, c: Any, phi: Any, count: Any, norm: Any) -> list[list[Any]]:
+    """Exponents c_p + rows[norm] + z_p.rows[phi : phi + count] of PANEL points; behind c lie alpha and z."""
+    z = vec.address(builder, c, vec.index(2 * PANEL))
+    norms = _strip_of(builder, rows, norm, strip)
+    sums = start(builder, c, [vec.load(builder, norms, v) for v in range(VECTORS)])
+    accumulate(builder, sums, _strip_of(builder, rows, phi, strip), count, z)
+    return sums
+
+
+def _add_to(builder: Any, f: Any, v: int, total: Any) -> None:
+    """f += total from tile to tile in float64: alpha changes sign, and what is left of large terms must be right."""
+    so_far = vec.load(builder, f, v, vec.DOUBLES)
+    target = vec.vector_address(builder, f, v, vec.DOUBLES)
+    builder.store(builder.fadd(so_far, builder.fpext(total, vec.DOUBLES)), target, align=4)
+
+
 @intrinsic
 def gaussian_tile(
     typingctx: Any, rows: Any, strip: Any, weights: Any, at: Any, phi: Any, count: Any, norm: Any, f: Any
@@ -100,22 +116,65 @@ def gaussian_tile(
         rows = vec.array_data(context, builder, signature, arguments, 0)
         c = vec.address(builder, vec.array_data(context, builder, signature, arguments, 2), at)
         alpha = vec.address(builder, c, vec.index(PANEL))
-        z = vec.address(builder, alpha, vec.index(PANEL))
-        norms = _strip_of(builder, rows, norm, strip)
-        sums = start(builder, c, [vec.load(builder, norms, v) for v in range(VECTORS)])
-        accumulate(builder, sums, _strip_of(builder, rows, phi, strip), count, z)
+        sums = _kernels(builder, rows, strip, c, phi, count, norm)
         f = vec.address(builder, vec.array_data(context, builder, signature, arguments, 7), strip)
         for v in range(VECTORS):
             total = vec.splat(0.0)
             for p in range(PANEL):
                 k = vec.exp2(builder, builder.load(sums[p][v]))
                 total = vec.multiply_add(builder, vec.load_splat(builder, alpha, p), k, total)
-            # From tile to tile in float64: alpha changes sign, and what is left of large terms must be right.
-            so_far = vec.load(builder, f, v, vec.DOUBLES)
-            target = vec.vector_address(builder, f, v, vec.DOUBLES)
-            builder.store(builder.fadd(so_far, builder.fpext(total, vec.DOUBLES)), target, align=4)
+            _add_to(builder, f, v, total)
         return context.get_dummy_value()
 
     vec.require_contiguous(rows, weights, f)
     i = types.int64
     return types.void(rows, i, weights, i, i, i, i, f), generate
+
+
+@intrinsic
+def kept_gaussian_tile(
+    typingctx: Any, rows: Any, strip: Any, weights: Any, at: Any, phi: Any, count: Any, norm: Any, out: Any, f: Any
+) -> Code:
+    """The same, and its PANEL terms in rows[out : out + PANEL], of which the gradient is made."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, strip, _, at, phi, count, norm, out, _ = arguments
+        rows = vec.array_data(context, builder, signature, arguments, 0)
+        c = vec.address(builder, vec.array_data(context, builder, signature, arguments, 2), at)
+        alpha = vec.address(builder, c, vec.index(PANEL))
+        sums = _kernels(builder, rows, strip, c, phi, count, norm)
+        f = vec.address(builder, vec.array_data(context, builder, signature, arguments, 8), strip)
+        for v in range(VECTORS):
+            total = vec.splat(0.0)
+            for p in range(PANEL):
+                k = vec.exp2(builder, builder.load(sums[p][v]))
+                term = builder.fmul(vec.load_splat(builder, alpha, p), k)
+                target = _strip_of(builder, rows, builder.add(out, vec.index(p)), strip)
+                builder.store(term, vec.vector_address(builder, target, v), align=4)
+                total = builder.fadd(total, term)
+            _add_to(builder, f, v, total)
+        return context.get_dummy_value()
+
+    vec.require_contiguous(rows, weights, f)
+    i = types.int64
+    return types.void(rows, i, weights, i, i, i, i, i, f), generate
+
+
+@intrinsic
+def times_slope_tile(typingctx: Any, rows: Any, strip: Any, v: Any, s: Any) -> Code:
+    """rows[v] *= 1 - 2^-rows[s], the slope of softplus where its value in units of log 2 is rows[s]; for one strip."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        _, strip, v, s = arguments
+        rows = vec.array_data(context, builder, signature, arguments, 0)
+        source, target = _strip_of(builder, rows, s, strip), _strip_of(builder, rows, v, strip)
+        for k in range(VECTORS):
+            below = vec.exp2(builder, builder.fsub(vec.splat(0.0), vec.load(builder, source, k)))
+            slope = builder.fsub(vec.splat(1.0), below)
+            scaled = builder.fmul(vec.load(builder, target, k), slope)
+            builder.store(scaled, vec.vector_address(builder, target, k), align=4)
+        return context.get_dummy_value()
+
+    vec.require_contiguous(rows)
+    i = types.int64
+    return types.void(rows, i, i, i), generate

@@ -86,20 +86,34 @@ def layer_tile(
     return types.void(rows, i, weights, i, i, i, i, i, i, types.boolean), generate
 
 
-def _kernels(builder: Any, rows: Any, strip: Any, c: Any, phi: Any, count: Any, norm: Any) -> list[list[Any]]:
-    """Exponents c_p + rows[norm] + z_p.rows[phi : phi + count] of PANEL points; behind c lie alpha and z."""
-    z = vec.address(builder, c, vec.index(2 * PANEL))
+def _gaussian(context: Any, builder: Any, signature: Any, arguments: Any, out: Any = None) -> Any:
+    """What both Gaussian tiles do; their first arguments are alike, and f is the last."""
+    _, strip, _, at, phi, count, norm, *_ = arguments
+    rows = vec.array_data(context, builder, signature, arguments, 0)
+    c = vec.address(builder, vec.array_data(context, builder, signature, arguments, 2), at)
+    alpha = vec.address(builder, c, vec.index(PANEL))
+    z = vec.address(builder, alpha, vec.index(PANEL))
     norms = _strip_of(builder, rows, norm, strip)
     sums = start(builder, c, [vec.load(builder, norms, v) for v in range(VECTORS)])
     accumulate(builder, sums, _strip_of(builder, rows, phi, strip), count, z)
-    return sums
-
-
-def _add_to(builder: Any, f: Any, v: int, total: Any) -> None:
-    """f += total from tile to tile in float64: alpha changes sign, and what is left of large terms must be right."""
-    so_far = vec.load(builder, f, v, vec.DOUBLES)
-    target = vec.vector_address(builder, f, v, vec.DOUBLES)
-    builder.store(builder.fadd(so_far, builder.fpext(total, vec.DOUBLES)), target, align=4)
+    f = vec.address(builder, vec.array_data(context, builder, signature, arguments, len(arguments) - 1), strip)
+    for v in range(VECTORS):
+        total = vec.splat(0.0)
+        for p in range(PANEL):
+            k = vec.exp2(builder, builder.load(sums[p][v]))
+            factor = vec.load_splat(builder, alpha, p)
+            if out is None:
+                total = vec.multiply_add(builder, factor, k, total)
+                continue
+            term = builder.fmul(factor, k)
+            target = _strip_of(builder, rows, builder.add(out, vec.index(p)), strip)
+            builder.store(term, vec.vector_address(builder, target, v), align=4)
+            total = builder.fadd(total, term)
+        # From tile to tile in float64: alpha changes sign, and what is left of large terms must be right.
+        so_far = vec.load(builder, f, v, vec.DOUBLES)
+        target = vec.vector_address(builder, f, v, vec.DOUBLES)
+        builder.store(builder.fadd(so_far, builder.fpext(total, vec.DOUBLES)), target, align=4)
+    return context.get_dummy_value()
 
 
 @intrinsic
@@ -110,25 +124,9 @@ def gaussian_tile(
 
     weights[at:] holds c [PANEL], alpha [PANEL], z [count, PANEL]; f: float64 [BLOCK].
     """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, strip, _, at, phi, count, norm, _ = arguments
-        rows = vec.array_data(context, builder, signature, arguments, 0)
-        c = vec.address(builder, vec.array_data(context, builder, signature, arguments, 2), at)
-        alpha = vec.address(builder, c, vec.index(PANEL))
-        sums = _kernels(builder, rows, strip, c, phi, count, norm)
-        f = vec.address(builder, vec.array_data(context, builder, signature, arguments, 7), strip)
-        for v in range(VECTORS):
-            total = vec.splat(0.0)
-            for p in range(PANEL):
-                k = vec.exp2(builder, builder.load(sums[p][v]))
-                total = vec.multiply_add(builder, vec.load_splat(builder, alpha, p), k, total)
-            _add_to(builder, f, v, total)
-        return context.get_dummy_value()
-
     vec.require_contiguous(rows, weights, f)
     i = types.int64
-    return types.void(rows, i, weights, i, i, i, i, f), generate
+    return types.void(rows, i, weights, i, i, i, i, f), _gaussian
 
 
 @intrinsic
@@ -138,22 +136,7 @@ def kept_gaussian_tile(
     """The same, and its PANEL terms in rows[out : out + PANEL], of which the gradient is made."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, strip, _, at, phi, count, norm, out, _ = arguments
-        rows = vec.array_data(context, builder, signature, arguments, 0)
-        c = vec.address(builder, vec.array_data(context, builder, signature, arguments, 2), at)
-        alpha = vec.address(builder, c, vec.index(PANEL))
-        sums = _kernels(builder, rows, strip, c, phi, count, norm)
-        f = vec.address(builder, vec.array_data(context, builder, signature, arguments, 8), strip)
-        for v in range(VECTORS):
-            total = vec.splat(0.0)
-            for p in range(PANEL):
-                k = vec.exp2(builder, builder.load(sums[p][v]))
-                term = builder.fmul(vec.load_splat(builder, alpha, p), k)
-                target = _strip_of(builder, rows, builder.add(out, vec.index(p)), strip)
-                builder.store(term, vec.vector_address(builder, target, v), align=4)
-                total = builder.fadd(total, term)
-            _add_to(builder, f, v, total)
-        return context.get_dummy_value()
+        return _gaussian(context, builder, signature, arguments, out=arguments[7])
 
     vec.require_contiguous(rows, weights, f)
     i = types.int64

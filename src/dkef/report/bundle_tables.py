@@ -134,8 +134,11 @@ def medians(results: Results, about: BundleTable) -> Rows:
 
 
 def copies(results: Results, about: BundleTable) -> Rows:
-    """With all test rows, without those that are copies of training rows, and trained without copies."""
-    entries = results.info.ordered()
+    """With all test rows, without those that are copies of training rows, and trained without copies.
+
+    Of benchmark sets: in the plane some rows of thousands are close by chance, and no two are copies.
+    """
+    entries = results.info.ordered(synthetic=False)
     distinct = {entry.variant_of: entry for entry in entries if entry.variant_of}
     rows = []
     for entry in entries:

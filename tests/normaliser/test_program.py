@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,18 @@ def test_the_fused_gradient_equals_reverse_differentiation_in_float64(shape):
     # Terms of the gradient are those of f times distances of features over tau and slopes of the network, here of
     # the order of ten; linear kernels have no such terms, only rounded weights.
     assert (np.abs(score - gradient).max(axis=1) <= 1e-4 * scale + 1e-4 * np.abs(gradient).max(axis=1) + 1e-9).all()
+
+
+@pytest.mark.parametrize("name", ["one layer", "paper", "linear top"])
+def test_the_fused_gradient_keeps_its_digits_on_the_narrow_kernels_that_training_can_end_in(name):
+    wide = random_kef(seed=5, **SHAPES[name])
+    narrow = tuple(replace(component, tau=0.02 * component.tau) for component in wide.components)
+    parameters = replace(wide, components=narrow, alpha=30 * wide.alpha)
+    near = parameters.z + 0.02 * rng_for("test", "narrow", name).normal(size=parameters.z.shape)
+    x = np.concatenate([near, 20 * near]).astype(np.float32).astype(np.float64)
+    score, gradient = KernelIntegrand(parameters).fast_gradient(x)[1], ScoreField(parameters)(x)[1]
+    # exponents of several hundred are right to 6e-8 of themselves and of a few terms that make them up
+    assert np.abs(score - gradient).max() <= 1e-3 * np.abs(gradient).max()
 
 
 def test_the_fused_gradient_does_not_depend_on_what_the_workspace_held():

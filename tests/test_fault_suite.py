@@ -5,9 +5,12 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from dkef.core.hdf5 import write_hdf5
 from tests.faults.playground import Playground
+from tests.workflow.outcome import equal
 
 MODEL = "results/faults/ring_tiny/made/seed0/model.h5"
 
@@ -64,3 +67,17 @@ def test_a_file_of_a_job_under_way_does_not_count_as_finished(ground):
 def test_what_a_killed_job_left_is_a_stray(ground, name):
     (ground.folder / MODEL).with_name(name).touch()
     assert [Path(stray).name for stray in ground.strays()] == [name]
+
+
+def test_two_runs_agree_whatever_time_they_took_and_not_where_anything_else_differs(tmp_path: Path):
+    notes = {"iterations": 20, "total_seconds": 1.5, "cpu_seconds_per_step": 0.1}
+    slower = notes | {"total_seconds": 2.5, "cpu_seconds_per_step": 0.2}
+    files = {}
+    for name, alpha, record in (
+        ("one", 1.0, notes), ("slower", 1.0, slower), ("longer", 1.0, notes | {"iterations": 21}), ("off", 1.1, notes),
+    ):  # fmt: skip
+        files[name] = tmp_path / f"{name}.h5"
+        write_hdf5(files[name], {"alpha": np.array([alpha])}, {"notes": record})
+    assert equal(files["one"], files["slower"])
+    assert not equal(files["one"], files["longer"])
+    assert not equal(files["one"], files["off"])

@@ -49,7 +49,7 @@ def _timeless(record: Any) -> str:
     def kept(value: Any) -> Any:
         if not isinstance(value, Mapping):
             return value
-        return {key: kept(entry) for key, entry in value.items() if not key.endswith("_seconds")}
+        return {key: kept(entry) for key, entry in value.items() if "seconds" not in key.split("_")}
 
     return json.dumps(kept(record), sort_keys=True)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dkef.core.hdf5 import write_hdf5
-from tests.faults.playground import Playground
+from tests.faults.playground import FIGURES, TARGETS, Playground
 from tests.workflow.outcome import equal
 
 MODEL = "results/faults/ring_tiny/made/seed0/model.h5"
@@ -67,6 +67,12 @@ def test_a_file_of_a_job_under_way_does_not_count_as_finished(ground):
 def test_what_a_killed_job_left_is_a_stray(ground, name):
     (ground.folder / MODEL).with_name(name).touch()
     assert [Path(stray).name for stray in ground.strays()] == [name]
+
+
+def test_every_job_of_the_undisturbed_run_can_be_planned(tmp_path: Path):
+    """The suite itself takes half an hour and is seldom run; what it begins with must not rot meanwhile."""
+    run = Playground.make(tmp_path / "ground").start("-n", *TARGETS, *FIGURES)
+    assert run.wait() == 0, run.output()
 
 
 def test_two_runs_agree_whatever_time_they_took_and_not_where_anything_else_differs(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import csv
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dkef.data.catalogue import COLUMNS
 from tests.workflow.outcome import equal
 from tests.workflow.project import Project
 
@@ -108,8 +110,9 @@ class Playground:
         mirror.parent.mkdir(parents=True)
         mirror.write_text(table)
         digest = hashlib.sha256(table.encode()).hexdigest()
-        with open(folder / "data/sources.csv", "a") as sources:
-            sources.write(f"faults/table.csv,,{len(table)},{digest},CC0,,https://example.org\n")
+        row = dict.fromkeys(COLUMNS, "") | {"file": "faults/table.csv", "bytes": len(table), "sha256": digest}
+        with open(folder / "data/sources.csv", "a", newline="") as sources:
+            csv.DictWriter(sources, COLUMNS).writerow(row | {"licence": "CC0", "page": "https://example.org"})
         return cls(folder)
 
     def copy(self, folder: Path) -> "Playground":

@@ -75,6 +75,14 @@ def test_every_job_of_the_undisturbed_run_can_be_planned(tmp_path: Path):
     assert run.wait() == 0, run.output()
 
 
+def test_the_sentence_of_a_failed_job_is_found_on_the_screen(tmp_path: Path):
+    ground = Playground.make(tmp_path / "ground")
+    (ground.folder / "data/mirror/faults/table.csv").write_text("damaged")
+    run = ground.start("data/raw/faults/table.csv")
+    assert run.wait() == 1
+    assert any("faults/table.csv" in sentence for sentence in run.sentences()), run.output()
+
+
 def test_two_runs_agree_whatever_time_they_took_and_not_where_anything_else_differs(tmp_path: Path):
     notes = {"iterations": 20, "total_seconds": 1.5, "cpu_seconds_per_step": 0.1}
     slower = notes | {"total_seconds": 2.5, "cpu_seconds_per_step": 0.2}

@@ -89,8 +89,8 @@ class Run:
         return self.log.read_text(errors="replace")
 
     def sentences(self) -> list[str]:
-        """What stages said when they stopped; the logs of failed jobs stand in the output."""
-        return sorted({line.strip() for line in re.findall(r"^\s*error: .*", self.output(), re.MULTILINE)})
+        """What stages said when they stopped, as `dkef.core.screen` shows it."""
+        return sorted(set(re.findall(r"^job \S+ \(\w+\) failed: (.+)$", self.output(), re.MULTILINE)))
 
 
 class Playground:

@@ -123,7 +123,7 @@ def damaged_files(ground: Playground, reference: Playground, batch: int, way: st
     wrong = [] if run.wait() else ["exit code 0"]
     said = " ".join(run.sentences())
     wrong += [f"nobody names the {kind}" for name, kind in BATCHES[batch].items() if name not in said]
-    wrong += unclear(run, "error: ")
+    wrong += unclear(run, "failed: ")
     for name in BATCHES[batch]:
         (ground.folder / name).unlink(missing_ok=True)
     # Snakemake makes a lost file again where it is asked for, not where what follows from it is still there.

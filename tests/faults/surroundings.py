@@ -170,7 +170,7 @@ def killed_training(
         ground.damage(str(found[0].relative_to(ground.folder)), way, rng)
     ground.drop_locks()
     ground.resume(*reference.finished())
-    expected = "continuing (from|after) iteration" if way is None else "training starts anew"
+    expected = "continuing (from|after) iteration" if way is None else "training starts again"
     said = (ground.folder / cell / "train.log").read_text()
     wrong = [] if re.search(expected, said) else [f"the log does not say {expected!r}: {said[-300:]}"]
     return wrong + ground.problems(reference)

@@ -224,6 +224,13 @@ def test_points_that_share_coordinates_have_the_values_of_each_alone(model: Kcef
     np.testing.assert_allclose(model.log_density(points, batch=5), together.log_density, rtol=1e-12)
 
 
+def test_no_points_have_no_values(model: KcefModel) -> None:
+    nowhere = np.empty((0, 3))
+    at = model.evaluate(nowhere)
+    assert (at.log_density.shape, at.score.shape, at.curvature.shape) == ((0,), (0, 3), (0, 3))
+    assert model.log_density(nowhere).shape == (0,)
+
+
 def test_samples_follow_the_conditional_distribution_function() -> None:
     x = curve(60)
     conditional = Conditional.fit(x[:, :1], x[:, 1], HYPER, STD, 1e-10)

@@ -158,7 +158,8 @@ class Conditional:
     def local(self, u: Array, y: Array, grid_features: Array, batch: int) -> Local:
         """The factor and its derivatives at u [n, p], y [n], so many rows at once."""
         distinct, row_of = distinct_rows(u)
-        parts = [self.normaliser(distinct[rows], grid_features) for rows in blocks(len(distinct), batch)]
+        # at least one part, even of no rows
+        parts = [self.normaliser(distinct[rows], grid_features) for rows in blocks(max(len(distinct), 1), batch)]
         log_z, z_u, z_uu = (np.concatenate(part)[row_of] for part in zip(*parts, strict=True))
         local = Local(*(np.empty_like(a) for a in (y, y, y, u, u)))
         for rows in blocks(len(u), batch):

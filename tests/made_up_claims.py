@@ -31,7 +31,7 @@ class Made:
     values: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     masses: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
     traces: dict[tuple[str, str, int], np.ndarray] = field(default_factory=dict)
-    arrays: dict[tuple[str, str, int], dict[str, np.ndarray]] = field(default_factory=dict)
+    elongations: dict[tuple[str, str, int], float | None] = field(default_factory=dict)
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     true_masses: dict[str, float] = field(default_factory=lambda: {"first_mode": 0.5, "outside_truth": 0.001})
     true_sharp_mass: float | None = 0.35
@@ -69,13 +69,13 @@ class Made:
         self.traces |= {(d, model, seed): loss(seed) for d in sets for seed in range(self.runs)}
         return self
 
-    def kernels(self, arrays: dict[str, np.ndarray]) -> "Made":
-        self.arrays |= {(d, "dkef_g15", seed): arrays for d in SYNTHETIC for seed in range(self.runs)}
+    def kernels(self, elongation: float) -> "Made":
+        self.elongations |= {(d, "dkef_g15", seed): elongation for d in SYNTHETIC for seed in range(self.runs)}
         return self
 
     def results(self) -> Results:
         """Tables with one row for each value; NaN is an invalid run."""
-        cells = {**dict.fromkeys((d, m) for d, m, _ in (*self.values, *self.masses, *self.traces, *self.arrays))}
+        cells = {**dict.fromkeys((d, m) for d, m, _ in (*self.values, *self.masses, *self.traces, *self.elongations))}
         entries = tuple(
             self._entry(d, [m for name, m in cells if name == d]) for d in dict.fromkeys(d for d, _ in cells)
         )
@@ -95,6 +95,9 @@ class Made:
         by_q0 = tuple(m for m in models if m in self.by_q0)
         seeds = tuple(range(self.runs))
         return DatasetEntry(dataset, dataset, tuple(models), seeds, dataset in SYNTHETIC, part, None, by_q0)
+
+    def _of_kernel(self, key: tuple[str, str, int]) -> dict[str, float | None]:
+        return {"kernel_elongation": self.elongations[key]} if key in self.elongations else {}
 
     def _rows(self) -> list[dict]:
         return [
@@ -119,8 +122,8 @@ class Made:
                 facts |= {(d, m, seed): {} for seed in range(self.runs)}
         about = {"true_masses": self.true_masses, "true_sharp_mass": self.true_sharp_mass}
         return {
-            key: Grid(self.arrays.get(key, {}), about | {"masses": facts.get(key, {})})
-            for key in dict.fromkeys((*facts, *self.arrays))
+            key: Grid({}, about | {"masses": facts.get(key, {})} | self._of_kernel(key))
+            for key in dict.fromkeys((*facts, *self.elongations))
         }
 
 
@@ -196,17 +199,6 @@ def course(end: float, n: int = 200, noise: Callable[[np.ndarray], np.ndarray] =
     falling = -10 * (1 - np.exp(-12 * t))
     late = (end + 10) * np.clip((t - 0.5) / 0.5, 0, 1)
     return falling + late + noise(t) * (-1.0) ** np.arange(n)
-
-
-def kernel_arrays(long: float) -> dict[str, np.ndarray]:
-    """A density that varies along the first coordinate only, and kernels `long` times as long along the second."""
-    axis, positions = np.linspace(-8, 8, 81), np.array([[-2.0, 0.0], [1.0, 1.0], [2.0, -2.0]])
-    x, y = np.meshgrid(axis, axis, indexing="xy")
-    kernels = [np.exp(-((x - p) ** 2 + (y - q) ** 2 / long**2) / 4) for p, q in positions]
-    return {
-        "axis": axis, "true_log_density": -(x**2) / 8, "kernel": np.stack(kernels), "kernel_axis": axis,
-        "kernel_positions": positions,
-    }  # fmt: skip
 
 
 def separated(made: Made, factor: float, gap: float = 0.0, share: float = 0.2) -> Made:

@@ -14,9 +14,11 @@ from dkef.core.arrays import Array
 from dkef.data.splits import read_splits
 from dkef.data.synthetic.source import KNOWN
 from dkef.metrics.grid import (
+    CONTOUR,
     HELD,
     KERNEL_POSITIONS,
     LAYOUTS,
+    elongation,
     kernel_of,
     mode_regions,
     on_grid,
@@ -25,6 +27,7 @@ from dkef.metrics.grid import (
 )
 from dkef.metrics.integrals import read_integrals
 from dkef.models.gaussian.density import GaussianModel
+from dkef.report.figures import toys
 from dkef.results.read import read_grid
 from tests.models.kef_examples import example_component, example_parameters
 
@@ -123,6 +126,22 @@ def test_the_kernel_is_one_at_its_own_position_and_symmetric() -> None:
     assert np.diag(kernel) == pytest.approx(1.0)
     assert kernel == pytest.approx(kernel.T)  # Gaussian kernels have the same k(p, p) everywhere
     assert kernel_of(Truth("ring"), positions, positions) is None
+
+
+@pytest.mark.parametrize("long", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("turn", [0.0, 0.6])
+def test_the_elongation_of_a_kernel_is_that_of_its_ellipse(long: float, turn: float) -> None:
+    """A density that varies along one direction only, and Gaussian kernels `long` times as long across it."""
+    axis, positions = np.linspace(-8, 8, 201), np.array([[-2.0, 0.0], [1.0, 1.0], [2.0, -2.0]])
+    x, y = np.meshgrid(axis, axis, indexing="xy")
+    steep, level = np.array([np.cos(turn), np.sin(turn)]), np.array([-np.sin(turn), np.cos(turn)])
+    truth = -((x * steep[0] + y * steep[1]) ** 2) / 8
+    offsets = np.stack([x, y], axis=-1) - positions[:, None, None]
+    kernels = np.exp(-((offsets @ steep) ** 2 + (offsets @ level) ** 2 / long**2) / 4)
+    found = elongation(kernels, axis, positions, truth, axis)
+    assert found == pytest.approx(long, rel=0.03)  # contours are 0.65 wide at the least, in cells of 0.08
+    assert CONTOUR == toys.CONTOUR  # figures do not import models for one number
+    assert elongation(kernels, axis, positions, np.full_like(truth, 0.0), axis) is None  # a plateau has no direction
 
 
 def test_the_paper_positions_are_a_four_by_four_grid_from_minus_5_to_5() -> None:

@@ -21,7 +21,6 @@ from tests.made_up_claims import (
     bounds,
     course,
     empty_separated,
-    kernel_arrays,
     linear,
     log_z,
     made_mog,
@@ -158,7 +157,7 @@ CASES = {
         lambda m: m.likely({"mixture_dkef_g15": -4.2, "dkef_g15": -4.0}, ("mor",)),
     ),
     "kernels_adapt_to_local_geometry": Case(
-        lambda m: m.kernels(kernel_arrays(2.0)), lambda m: m.kernels(kernel_arrays(1.0)), lambda m: m
+        lambda m: m.kernels(2.0), lambda m: m.kernels(1.0), lambda m: m
     ),
     "objective_is_noisier_as_the_fit_improves": Case(noise(True), noise(False)),
     "training_is_stable": Case(ends(0.0), ends(0.2)),
@@ -312,13 +311,15 @@ def test_a_missing_rival_is_no_victory() -> None:
 def test_runs_that_are_counted_together_weigh_all_sets_alike() -> None:
     """Kernels that follow the density on five of seven sets, which were run most; then some runs of the others."""
     made = CASES["kernels_adapt_to_local_geometry"].held(Made(ENOUGH))
-    others = {key for key in made.arrays if key[0] in SYNTHETIC[:2]}
-    made.arrays = {key: arrays for key, arrays in made.arrays.items() if key not in others}
+    others = {key for key in made.elongations if key[0] in SYNTHETIC[:2]}
+    made.elongations = {key: ratio for key, ratio in made.elongations.items() if key not in others}
     found = RULES["kernels_adapt_to_local_geometry"].check(made.results())
     assert found.verdict == OPEN
     assert "Funnel not run, Banana not run" in found.reason
-    made.arrays |= {key: kernel_arrays(1.0) for key in others if key[2] < 6}
+    made.elongations |= {key: 1.0 for key in others if key[2] < 6}
     assert "30/42" in RULES["kernels_adapt_to_local_geometry"].check(made.results()).numbers
+    made.elongations |= {key: None for key in made.elongations if key[0] == "square"}  # a plateau: no say
+    assert "24/36" in RULES["kernels_adapt_to_local_geometry"].check(made.results()).numbers
 
 
 def test_one_bad_set_refutes_a_statement_on_both() -> None:

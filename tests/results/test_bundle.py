@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,8 +62,8 @@ def test_a_bundle_reads_as_it_was_written(tmp_path):
     assert set(read.traces) == set(wrote.traces)
     one = ("redwine", "dkef", 1)
     np.testing.assert_allclose(read.traces[one]["validation_loss"], wrote.traces[one]["validation_loss"], rtol=1e-5)
-    # float16 has 11 bits, and what no figure shows is cut to its range.
-    np.testing.assert_allclose(read.grids["redwine", "dkef", 0]["log_density"], [-1.0, -2.5, -6e4], rtol=1e-3)
+    # Figures show 9 nats below the maximum.
+    np.testing.assert_allclose(read.grids["redwine", "dkef", 0]["log_density"], [-1.0, -2.5, -24.0], atol=0.01)
     results = results_of(read, config())
     values = benchmark_metrics(("redwine",), 3)
     maf = values[(values["model"] == "maf") & (values["metric"] == "score_loss")]["value"]
@@ -70,9 +71,31 @@ def test_a_bundle_reads_as_it_was_written(tmp_path):
     assert results.median("redwine", "maf", "score_loss").value == np.median(maf)
 
 
-def test_equal_bundles_are_equal_bytes(tmp_path):
-    for name in ("a", "b"):
-        write_bundle(tmp_path / name, bundle())
+def test_the_truth_of_a_set_is_kept_once_and_belongs_to_every_grid(tmp_path):
+    """A grid with a truth of its own, as after a change of the distribution, keeps it."""
+    axis, low, high = np.arange(4.0), np.full((4, 4), -3.0), np.full((4, 4), -1.0)
+    truths = {"a": low, "b": low, "c": high}
+    grids = {
+        ("ring", model, 0): Grid(
+            {"axis": axis, "log_density": np.eye(4), "true_log_density": truth},
+            {"dataset": "ring", "model": model, "seed": 0},
+        )
+        for model, truth in truths.items()
+    }
+    write_bundle(tmp_path, replace(bundle(), grids=grids))
+    stored = {path.stem: set(h5py.File(path)) for path in (tmp_path / "grids/ring").glob("*.h5")}
+    assert [name for name, arrays in sorted(stored.items()) if "true_log_density" in arrays] == ["c_seed0", "truth"]
+    read = read_bundle(tmp_path).grids
+    for model, truth in truths.items():
+        np.testing.assert_array_equal(read["ring", model, 0]["true_log_density"], truth)
+    (tmp_path / "grids/ring/truth.h5").write_bytes(b"cut")
+    with pytest.raises(DkefError, match=r"truth\.h5 .*take the bundle from git again"):
+        read_bundle(tmp_path)
+
+
+def test_a_bundle_that_was_read_is_written_as_equal_bytes(tmp_path):
+    write_bundle(tmp_path / "a", bundle())
+    write_bundle(tmp_path / "b", read_bundle(tmp_path / "a"))
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file())
     assert files
     assert all((tmp_path / "a" / f).read_bytes() == (tmp_path / "b" / f).read_bytes() for f in files)

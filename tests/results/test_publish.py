@@ -1,6 +1,7 @@
 """What a bundle says of a cell's jobs and of its log Z, from the files that they leave."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,11 @@ def test_seconds_of_a_cell_are_those_of_all_its_jobs(tmp_path):
     assert _seconds(tmp_path, "train") == 47.5
     assert _seconds(tmp_path, "normalise_*", "normalise/**/*") == 104.0
     assert _seconds(tmp_path, "evaluate", "grid") is None
+
+
+def test_the_published_reproduction_stays_small():
+    folder = Path(__file__).parents[2] / "results/published/reproduction"
+    assert 1e6 < sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 15e6
 
 
 @pytest.mark.parametrize("record", [{}, {"effective_sample_size": 5.0, "concentration": None}])

@@ -48,6 +48,8 @@ KERNEL_POSITIONS = {
 }
 KERNEL_STEP = {1: 1, 2: 2}  # the kernel is smooth: in the plane every second cell draws the same contour
 CLUSTER_ROWS = 3000
+CONTOUR = 0.9  # of the kernel, as Figure 2 draws it
+SUPPORT = 9.0  # nats below the maximum of the true log density: what Figure 2 shows of it
 HELD = 0.999  # "where the truth has almost no mass" is outside its densest region of this mass
 
 
@@ -70,6 +72,29 @@ def kernel_of(model: DensityModel, positions: Array, points: Array) -> Array | N
     here = np.array([sum(float(c.kernel(p[None], p[None])[0, 0]) for c in parameters.components) for p in positions])
     scaled: Array = k / here[:, None]
     return scaled
+
+
+def elongation(kernel: Array, kernel_axis: Array, positions: Array, truth: Array, axis: Array) -> float | None:
+    """How much longer the kernel's contours are along the truth's level sets than across them; 1 for round kernels.
+
+    kernel [k, m, m] around positions [k, 2] on kernel_axis [m], true log density [n, n] on axis [n]. The median over
+    those positions where the truth has mass; None where there is none.
+    """
+    with np.errstate(invalid="ignore"):  # outside a bounded support
+        slopes = np.gradient(truth, axis, axis)  # along the second coordinate, then along the first
+    points = np.stack(np.meshgrid(kernel_axis, kernel_axis, indexing="xy"), axis=-1)
+    ratios = []
+    for position, around in zip(positions, kernel, strict=True):
+        j, i = (int(np.abs(axis - coordinate).argmin()) for coordinate in position)
+        across = np.array([slopes[1][i, j], slopes[0][i, j]])
+        inside = around >= CONTOUR
+        if truth[i, j] < truth.max() - SUPPORT or not np.linalg.norm(across) > 0 or inside.sum() < 3:
+            continue
+        across /= np.linalg.norm(across)
+        offsets = points[inside] - position
+        along = np.array([-across[1], across[0]])
+        ratios.append(np.sqrt(np.mean((offsets @ along) ** 2) / np.mean((offsets @ across) ** 2)))
+    return float(np.median(ratios)) if ratios else None
 
 
 def mode_regions(truth: Distribution | None, points: Array) -> dict[str, Array]:
@@ -154,6 +179,10 @@ def on_grid(
     if kernel is not None:
         arrays |= {"kernel": kernel.reshape(len(positions), *[len(coarse)] * d), "kernel_axis": coarse}
         arrays["kernel_positions"] = positions
+        if truth is not None and d == 2:
+            facts["kernel_elongation"] = elongation(
+                arrays["kernel"], coarse, positions, arrays["true_log_density"], arrays["axis"]
+            )
     return arrays, facts
 
 

@@ -4,14 +4,14 @@
     cells.csv       what produced each cell: configuration, code, processor, libraries, seconds; how its log Z was found
     traces.csv.gz   validation losses by iteration
     facts.json      what the grid stage found, for every planar cell
-    grids/          the arrays of the runs that a figure or a claim looks at, in float16
+    grids/          the arrays that figures draw, in float16 and no finer than a picture shows; the truth of a set once
 
 A bundle alone is enough for every figure, table and claim. Bundles of several machines merge cell by cell.
 """
 
 import gzip
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dkef.core.arrays import Array
 from dkef.core.errors import DkefError, one_line
 from dkef.core.files import read_json, whole_file, write_json
-from dkef.core.hdf5 import write_hdf5
+from dkef.core.hdf5 import read_hdf5, write_hdf5
 from dkef.core.tables import read_table, write_table
 from dkef.results.gather import order_metrics
 from dkef.results.read import Grid, Key, read_grid
 from dkef.results.tables import CELL_NUMBERS, CELLS, METRICS
 
 TRACE = ("iteration", "validation_loss")
+TRUTH, TRUTH_FILE = "true_log_density", "truth.h5"
+# Step and least value of what is only drawn: pictures show 9 nats in 256 colours, and the place of one contour.
+STEPS = {"log_density": (1 / 64, -24.0), TRUTH: (1 / 64, -24.0), "kernel": (1 / 256, 0.0)}
+SMALL: dict[str, Any] = {"compression": "gzip", "shuffle": True}
+AGAIN_FROM_GIT = "take the bundle from git again"
 FOREIGN = "give the folder of a bundle that `make publish` wrote"
 
 
@@ -65,11 +71,7 @@ def keys_of(frame: pd.DataFrame) -> list[Key]:
 
 def write_bundle(folder: Path, bundle: Bundle) -> None:
     """Write a bundle; files of single panels first, so that a reader never misses one that the tables name."""
-    for (dataset, model, seed), grid in sorted(bundle.grids.items()):
-        path = folder / "grids" / dataset / f"{model}_seed{seed}.h5"
-        if not path.is_file() or read_grid(path)[1].facts != grid.facts:
-            short = {name: _short(array) for name, array in grid.arrays.items()}
-            write_hdf5(path, short, grid.facts, compression="gzip", shuffle=True)
+    _write_grids(folder / "grids", bundle.grids)
     write_json(folder / "facts.json", {"/".join(map(str, key)): dict(f) for key, f in sorted(bundle.facts.items())})
     _write_traces(folder / "traces.csv.gz", bundle.traces)
     cells = bundle.cells.astype(object)
@@ -78,11 +80,46 @@ def write_bundle(folder: Path, bundle: Bundle) -> None:
     write_json(folder / "bundle.json", {"experiment": bundle.experiment, "cells": len(bundle.cells)})
 
 
-def _short(array: Any) -> Any:
-    """float16 where that holds the values: pictures clip log densities at -9, and far below stays far below."""
+def _write_grids(folder: Path, grids: Mapping[Key, Grid]) -> None:
+    """A file a grid; the true density, which all grids of a set have, in a file of its own."""
+    short = {key: {n: _short(n, array) for n, array in grid.arrays.items()} for key, grid in sorted(grids.items())}
+    truths: dict[str, dict[str, Array]] = {}
+    for (dataset, _, _), arrays in short.items():
+        if TRUTH in arrays:
+            truths.setdefault(dataset, {name: arrays[name] for name in (TRUTH, "axis")})
+    for dataset, truth in truths.items():
+        write_hdf5(folder / dataset / TRUTH_FILE, truth, {"dataset": dataset}, **SMALL)
+    for (dataset, model, seed), arrays in short.items():
+        own = {name: array for name, array in arrays.items() if name != TRUTH or not _equal(truths[dataset], arrays)}
+        path, facts = folder / dataset / f"{model}_seed{seed}.h5", grids[dataset, model, seed].facts
+        if not path.is_file() or read_grid(path)[1].facts != facts:
+            write_hdf5(path, own, facts, **SMALL)
+
+
+def _short(name: str, array: Array) -> Array:
+    """float16, and no finer than a picture shows: far below its clip a log density stays far below."""
     if array.dtype.kind != "f":
         return array
-    return np.clip(array, -6e4, 6e4).astype(np.float16)
+    if name not in STEPS:
+        return np.clip(array, -6e4, 6e4).astype(np.float16)
+    step, lowest = STEPS[name]
+    return (np.round(np.clip(array.astype(np.float64), lowest, 6e4) / step) * step).astype(np.float16)
+
+
+def _equal(truth: Mapping[str, Array], arrays: Mapping[str, Array]) -> bool:
+    return all(np.array_equal(array, arrays[name], equal_nan=True) for name, array in truth.items())
+
+
+def _read_grids(folder: Path) -> Iterator[tuple[Key, Grid]]:
+    """All grids, each with the truth of its set."""
+    for path in sorted(folder.glob("*/*_seed*.h5")):
+        key, grid = read_grid(path)
+        truth = path.with_name(TRUTH_FILE)
+        if TRUTH not in grid and truth.is_file():
+            known = read_hdf5(truth, "the true density of a set", AGAIN_FROM_GIT).arrays
+            if TRUTH in known and np.array_equal(known.get("axis", ()), grid["axis"]):
+                grid = Grid({**grid.arrays, TRUTH: known[TRUTH]}, grid.facts)
+        yield key, grid
 
 
 def _write_traces(path: Path, traces: Mapping[Key, pd.DataFrame]) -> None:
@@ -105,9 +142,9 @@ def read_bundle(folder: Path) -> Bundle:
     cells = cells.assign(seed=[int(seed) for seed in cells["seed"]])
     metrics = read_table(folder / "metrics.csv", METRICS.columns)
     if len(cells) != about.get("cells") or set(keys_of(metrics)) != set(keys_of(cells)):
-        raise DkefError(f"{folder}: cells.csv and metrics.csv are of different cells; take the bundle from git again")
+        raise DkefError(f"{folder}: cells.csv and metrics.csv are of different cells; {AGAIN_FROM_GIT}")
     facts = {_key(name, folder): found for name, found in read_json(folder / "facts.json").items()}
-    grids = dict(read_grid(path) for path in sorted((folder / "grids").glob("*/*.h5")))
+    grids = dict(_read_grids(folder / "grids"))
     return Bundle(str(about["experiment"]), cells, metrics, _read_traces(folder / "traces.csv.gz"), facts, grids)
 
 
@@ -127,7 +164,7 @@ def _read_traces(path: Path) -> dict[Key, pd.DataFrame]:
             for (d, m, s), rows in table.groupby(["dataset", "model", "seed"], sort=False)
         }
     except (OSError, EOFError, ValueError, KeyError) as error:
-        raise DkefError(f"{path} cannot be read ({one_line(error)}); take the bundle from git again") from None
+        raise DkefError(f"{path} cannot be read ({one_line(error)}); {AGAIN_FROM_GIT}") from None
 
 
 def merge(bundles: Sequence[Bundle]) -> Bundle:

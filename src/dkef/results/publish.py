@@ -22,7 +22,6 @@ from dkef.results.read import Grid, Key, cell_folder, core_seconds, read_grid, r
 from dkef.results.tables import CELLS, CELLS_TABLE, GRIDS, METRICS, SUMMARY, TRACES
 
 PANEL_SEED = 0  # the run whose density Figure 2 draws
-KERNELS_OF = "dkef_g15"  # the model whose kernels a claim looks at, in every run
 
 
 def collect(experiment: str, cells: Iterable[Key], root: Path) -> Bundle:
@@ -46,7 +45,7 @@ def collect(experiment: str, cells: Iterable[Key], root: Path) -> Bundle:
 
 def _kept(key: Key, grid: Grid) -> bool:
     """Whether arrays go into a bundle; Figure 1 chooses its run by the results, and its grids are small."""
-    return key[2] == PANEL_SEED or key[1] == KERNELS_OF or grid["log_density"].ndim == 1
+    return key[2] == PANEL_SEED or grid["log_density"].ndim == 1
 
 
 def _finished(folder: Path) -> bool:

@@ -13,15 +13,12 @@ from dkef.report.claims.runs import BySeed, PaperSet, on_all, on_sets, set_of
 from dkef.report.claims.verdict import Statement
 from dkef.results.lookup import Results, Run
 from dkef.results.names import BENCHMARK, SYNTHETIC, TITLES
-from dkef.results.read import Grid
 
 DRAWN = ("funnel", "banana", "ring", "square", "cosine", "mog")  # Figure 4
 SHORTEST = 20  # a trace with fewer values says nothing on its course
 STABLE, NEAR = 0.8, 0.1  # share of runs, and of the loss's fall, that make learning stable
 RISE, FALL = 0.05, 0.02  # share of the loss's fall by which it must rise or fall at the end
-CONTOUR = 0.9  # as in Figure 2
 LONGER = 1.2  # how much longer than wide a contour must be to follow the density
-SUPPORT = 9.0  # positions count where the true log density is at most so far below its maximum, as drawn
 
 
 def losses(own: PaperSet, model: str) -> dict[int, tuple[Array, Array]]:
@@ -132,45 +129,18 @@ def _sooner(one: tuple[Array, Array], two: tuple[Array, Array]) -> float:
 
 def kernels_adapt(results: Results) -> Evidence:
     """One count over all sets: the runs whose contours follow the density at most of the places where it has mass."""
-    found, lacking = on_common_seeds(results, SYNTHETIC, kernel_grids)
-    ratios = {name: [r for grid in grids if not math.isnan(r := elongation(grid))] for name, grids in found.items()}
+    found, lacking = on_common_seeds(results, SYNTHETIC, elongations)
+    ratios = {name: [ratio for ratio in of_set if ratio is not None] for name, of_set in found.items()}
     gains = [ratio - LONGER for of_set in ratios.values() for ratio in of_set]
     medians = ", ".join(f"{name} {np.median(of_set):.2g}" for name, of_set in ratios.items() if of_set)
     detail = f"median ratios: {medians}" if medians else lacking
     return Runs("DKEF-G-15", sum(g > 0 for g in gains), sum(g < 0 for g in gains), len(gains), detail=detail)
 
 
-def kernel_grids(own: PaperSet) -> dict[int, Grid]:
-    """Grids with the kernel of DKEF-G-15, by seed."""
-    cells = {key[2]: grid for key, grid in own.results.grids.items() if key[:2] == (own.entry.name, "dkef_g15")}
-    return {seed: grid for seed, grid in cells.items() if "kernel" in grid.arrays}
-
-
-def elongation(grid: Grid) -> float:
-    """Median over positions of the length of a contour of the kernel along the truth's level set, over that across it.
-
-    1 for a kernel that is the same in all directions. NaN where the grid has no kernel or no truth.
-    """
-    if not {"kernel", "kernel_axis", "kernel_positions", "true_log_density", "axis"} <= set(grid.arrays):
-        return math.nan
-    axis, truth = grid["axis"], np.asarray(grid["true_log_density"], dtype=float)
-    if truth.ndim != 2:
-        return math.nan
-    with np.errstate(invalid="ignore"):  # outside a bounded support
-        slopes = np.gradient(truth, axis, axis)  # along the second coordinate, then along the first
-    points = np.stack(np.meshgrid(grid["kernel_axis"], grid["kernel_axis"], indexing="xy"), axis=-1)
-    ratios = []
-    for position, kernel in zip(grid["kernel_positions"], grid["kernel"], strict=True):
-        j, i = (int(np.abs(axis - coordinate).argmin()) for coordinate in position)
-        across = np.array([slopes[1][i, j], slopes[0][i, j]])
-        inside = kernel >= CONTOUR
-        if truth[i, j] < truth.max() - SUPPORT or not np.linalg.norm(across) > 0 or inside.sum() < 3:
-            continue
-        across /= np.linalg.norm(across)
-        offsets = points[inside] - position
-        along = np.array([-across[1], across[0]])
-        ratios.append(np.sqrt(np.mean((offsets @ along) ** 2) / np.mean((offsets @ across) ** 2)))
-    return float(np.median(ratios)) if ratios else math.nan
+def elongations(own: PaperSet) -> dict[int, float | None]:
+    """How much longer than wide the contours of DKEF-G-15's kernel are, by seed; None on a plateau such as Square."""
+    cells = {key[2]: grid.facts for key, grid in own.results.grids.items() if key[:2] == (own.entry.name, "dkef_g15")}
+    return {seed: facts["kernel_elongation"] for seed, facts in cells.items() if "kernel_elongation" in facts}
 
 
 STATEMENTS = (

@@ -42,7 +42,7 @@ def bundle(seeds: int = 3, code_date: str = "2026-01-01", digest: str = "c0", ex
     rng = np.random.default_rng(0)
     traces = {key: trace(-40.0, 30, rng) for key in keys if key[1] == "dkef"}
     facts = {"dataset": "redwine", "model": "dkef", "seed": 0, "masses": {"first_mode": 0.5}}
-    arrays = {"axis": np.arange(3.0), "log_density": np.array([-1.0, -2.5, -1e9])}
+    arrays = {"axis": np.arange(3.0), "log_density": np.array([-75.0, -76.5, -1e9])}
     grids = {("redwine", "dkef", 0): Grid(arrays, facts)}
     return Bundle(experiment, cells, texts, traces, {("redwine", "dkef", 0): facts}, grids)
 
@@ -62,8 +62,8 @@ def test_a_bundle_reads_as_it_was_written(tmp_path):
     assert set(read.traces) == set(wrote.traces)
     one = ("redwine", "dkef", 1)
     np.testing.assert_allclose(read.traces[one]["validation_loss"], wrote.traces[one]["validation_loss"], rtol=1e-5)
-    # Figures show 9 nats below the maximum.
-    np.testing.assert_allclose(read.grids["redwine", "dkef", 0]["log_density"], [-1.0, -2.5, -24.0], atol=0.01)
+    # Figures show 9 nats below the maximum, wherever that is: most of the mass may lie outside the panel.
+    np.testing.assert_allclose(read.grids["redwine", "dkef", 0]["log_density"], [-75.0, -76.5, -99.0], atol=0.05)
     results = results_of(read, config())
     values = benchmark_metrics(("redwine",), 3)
     maf = values[(values["model"] == "maf") & (values["metric"] == "score_loss")]["value"]

@@ -30,8 +30,8 @@ from dkef.results.tables import CELL_NUMBERS, CELLS, METRICS
 
 TRACE = ("iteration", "validation_loss")
 TRUTH, TRUTH_FILE = "true_log_density", "truth.h5"
-# Step and least value of what is only drawn: pictures show 9 nats in 256 colours, and the place of one contour.
-STEPS = {"log_density": (1 / 64, -24.0), TRUTH: (1 / 64, -24.0), "kernel": (1 / 256, 0.0)}
+# Step, and depth below the maximum, of what is only drawn: pictures show 9 nats in 256 colours, and one contour.
+STEPS = {"log_density": (1 / 64, 24.0), TRUTH: (1 / 64, 24.0), "kernel": (1 / 256, 1.0)}
 SMALL: dict[str, Any] = {"compression": "gzip", "shuffle": True}
 AGAIN_FROM_GIT = "take the bundle from git again"
 FOREIGN = "give the folder of a bundle that `make publish` wrote"
@@ -102,8 +102,10 @@ def _short(name: str, array: Array) -> Array:
         return array
     if name not in STEPS:
         return np.clip(array, -6e4, 6e4).astype(np.float16)
-    step, lowest = STEPS[name]
-    return (np.round(np.clip(array.astype(np.float64), lowest, 6e4) / step) * step).astype(np.float16)
+    step, depth = STEPS[name]
+    wide = array.astype(np.float64)
+    top = np.max(wide, where=np.isfinite(wide), initial=-6e4)  # the mass of a model may lie elsewhere
+    return (np.round(np.clip(wide, top - depth, 6e4) / step) * step).astype(np.float16)
 
 
 def _equal(truth: Mapping[str, Array], arrays: Mapping[str, Array]) -> bool:

@@ -70,10 +70,23 @@ def test_a_cut_that_is_far_too_low_gives_a_limit_that_is_only_lower(log_c):
     assert lower_limit(Moments.of_weights(log_r), log_c) < exact
 
 
-def test_one_weight_beyond_all_others_leaves_a_limit_from_the_rest():
-    log_r = np.append(np.zeros(1000), 60.0)
+def test_a_weight_that_could_be_chance_leaves_a_limit_from_the_rest():
+    log_r = np.append(np.zeros(1000), 12.0)
     limit = lower_limit(Moments.of_weights(log_r), math.log(10.0))
-    assert limit < math.log((1000 + 10) / 1001)
+    assert -0.05 < limit < math.log((1000 + 10) / 1001)
+
+
+@pytest.mark.parametrize("n", [50, 1000, 100_000])
+def test_one_weight_beyond_all_others_refutes_when_it_can_hardly_be_chance(n):
+    """Weights e^k with a chance of e^-k, else 0: of n draws one is large with a chance of 1 - (1 - e^-k)^n."""
+    found = {}
+    for k in np.arange(1.0, 40.0, 0.25):
+        log_r = np.append(np.full(n - 1, -np.inf), k)
+        found[k] = lower_limit(Moments.of_weights(log_r), math.log(10.0)) > 0  # log Z is 0
+    first = next(k for k, refuted in found.items() if refuted)
+    assert all(refuted for k, refuted in found.items() if k > first)
+    assert -math.expm1(n * math.log1p(-math.exp(-first))) < REFUTING_LEVEL
+    assert first < math.log(n / REFUTING_LEVEL) + 3.5  # of which up to log 19 for the other bets
 
 
 @pytest.mark.parametrize("sigma", [1.0, 1.5, 2.0, 2.5])
@@ -172,6 +185,16 @@ def test_a_method_that_missed_mass_is_not_reported_however_sure_it_is():
     assert not own_doubts(q0.moments)
     verdict = judge(q0, [mixture, chains])
     assert (verdict.reported, verdict.status) == (mixture, "ok")
+
+
+def test_a_single_weight_far_beyond_q0_is_enough_to_refute_it():
+    """As seen on Ring with linear kernels: q0 at 5674.80 +- 0.014; quadrature finds thousands of nats more."""
+    q0 = method("q0", 5674.8, 0.014)
+    log_r = np.append(5000 + np.random.default_rng(0).standard_normal(1000), 9261.0)
+    mixture = Method("mixture", Moments.of_weights(log_r), 5001.0)  # truncated by weights that had not seen it
+    verdict = judge(q0, [mixture])
+    assert verdict.reported is mixture
+    assert verdict.status.startswith("untrusted: effective sample size 1")
 
 
 def test_the_interval_of_what_is_reported_reaches_above_every_lower_limit():

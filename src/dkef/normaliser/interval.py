@@ -9,7 +9,8 @@ its factors is negative: by Markov's inequality it exceeds 1 / level with a chan
 the mean of such products over several a. With u = a (r - m) / m >= -a each factor has log(1 + u) >= u - g(a) u^2, where
 g(a) = -(log(1 - a) + a) / a^2, so that sums of r and r^2 are enough to find the largest m that is excluded. Weights are
 cut to min(r, c), with a mean of at most Z for every c that is fixed before r is drawn: one large weight would otherwise
-spoil the sum of squares. (Fan, Grama, Liu 2015; Waudby-Smith, Ramdas 2024.)
+spoil the sum of squares. (Fan, Grama, Liu 2015; Waudby-Smith, Ramdas 2024.) The mean of all r over m is one more such
+number, and needs no c: where one weight exceeds all others by thousands of nats, it alone tells how much was missed.
 """
 
 import math
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from dkef.core.arrays import Array
 from dkef.normaliser.moments import Moments
 
 COVERAGE = 0.95
@@ -66,10 +68,12 @@ def truncation(log_z: float, count: int) -> float:
 
 
 def lower_limit(moments: Moments, log_c: float, level: float = REFUTING_LEVEL) -> float:
-    """Lower confidence limit of log Z from min(r, c); -inf where it says nothing."""
+    """Lower confidence limit of log Z: from min(r, c) by every stake, and from the mean of r by Markov's inequality."""
     mean, squares = truncated_sums(moments, log_c)
-    limit = excluded_mean(moments.count, mean, squares, level)
-    return log_c + math.log(limit) if limit > 0 else -math.inf
+    a = stakes(moments.count)
+    each = level / (len(a) + 1)
+    limit = excluded_mean(moments.count, mean, squares, a, each)
+    return max(log_c + math.log(limit) if limit > 0 else -math.inf, moments.log_mean + math.log(each))
 
 
 def truncated_sums(moments: Moments, log_c: float) -> tuple[float, float]:
@@ -90,17 +94,22 @@ def truncated_sums(moments: Moments, log_c: float) -> tuple[float, float]:
     return mean, max(squares, n * mean**2)
 
 
-def excluded_mean(n: int, mean: float, squares: float, level: float) -> float:
+def stakes(n: int) -> Array:
+    """Values of a for n weights: halved until one draw cannot matter."""
+    values: Array = LARGEST_STAKE * 0.5 ** np.arange(math.ceil(math.log2(n)) + 1)
+    return values
+
+
+def excluded_mean(n: int, mean: float, squares: float, stakes: Array, level: float) -> float:
     """Largest m that n values >= 0 exclude as an upper limit of their expectation; 0 if they exclude none.
 
-    Each a excludes m where, with t = 1 / m, the sum of u - g(a) u^2 reaches log(count / level): a quadratic in t, of
-    which the smallest root counts, since every product falls with m. a is halved until one draw cannot matter.
+    Each a excludes m where, with t = 1 / m, the sum of u - g(a) u^2 reaches log(1 / level): a quadratic in t, of
+    which the smallest root counts, since every product falls with m.
     """
-    stakes = LARGEST_STAKE * 0.5 ** np.arange(math.ceil(math.log2(n)) + 1)
     g = -(np.log1p(-stakes) + stakes) / stakes**2
     square = g * stakes**2 * squares
     linear = n * mean * (stakes + 2 * g * stakes**2)
-    constant = n * (stakes + g * stakes**2) + math.log(len(stakes) / level)
+    constant = n * (stakes + g * stakes**2) + math.log(1 / level)
     discriminant = linear**2 - 4 * square * constant
     able = discriminant >= 0
     # 1 / t of the smaller root, in the form that does not subtract like numbers

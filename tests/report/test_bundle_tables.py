@@ -67,6 +67,17 @@ def test_medians_have_a_column_for_each_synthetic_set():
     assert table.set_index("model")["Ring"]["DKEF-G-15"].endswith(", 3 of 3")
 
 
+def test_medians_say_how_many_runs_are_in_doubt():
+    results = made_up.synthetic_inputs(("ring",), ("gaussian", "maf"), seeds=3)
+    metrics = results.frame(METRICS)
+    doubtful = (metrics["model"] == "maf") & (metrics["metric"] == "log_likelihood") & (metrics["seed"] > 0)
+    metrics = metrics.assign(status=metrics["status"].mask(doubtful, "untrusted: few"))
+    results = replace(results, tables={"metrics": metrics, "summary": made_up.summary_of(metrics)})
+    table = bundle_table(about("medians", metric="log_likelihood"), results, "page").set_index("model")
+    assert table.loc["MAF"].iloc[0].endswith(", 3 of 3 (2 in doubt)")
+    assert table.loc["Gaussian"].iloc[0].endswith(", 3 of 3")
+
+
 def test_copies_are_shown_in_three_ways():
     results = made_up.benchmark_inputs(("redwine", "parkinsons"), 2)
     red, other = results.info.datasets

@@ -127,8 +127,10 @@ def medians(results: Results, about: BundleTable) -> Rows:
     def cell(entry: DatasetEntry, model: str) -> str:
         if model not in entry.models:
             return ""
-        count = results.median(entry.name, model, about.metric).runs
-        return f"{median_text(results, entry.name, model, about.metric)}, {count} of {entry.planned(model)}"
+        found = results.median(entry.name, model, about.metric)
+        doubt = f" ({found.untrusted} in doubt)" if found.untrusted else ""
+        shown = median_text(results, entry.name, model, about.metric)
+        return f"{shown}, {found.runs} of {entry.planned(model)}{doubt}"
 
     return [{"model": label_of(model)} | {entry.title: cell(entry, model) for entry in has} for model in models]
 

@@ -98,7 +98,11 @@ class EnergyTraining:
                 loss = tf.reduce_mean(loss_rows(self.spec, *model(theta), x + noise, own))
             return loss, tape.gradient(loss, theta)
 
-        return tf.function(with_gradient), tf.function(lambda theta, x: tf.reduce_mean(exact(*model(theta), x)))
+        def loss(theta: Tensor, x: Tensor) -> Tensor:
+            return tf.reduce_mean(exact(*model(theta), x))
+
+        # No branch depends on a tensor; to look for one would take a second.
+        return tf.function(with_gradient, autograph=False), tf.function(loss, autograph=False)
 
     def run(self) -> Progress:
         spec, context = self.spec, self.context

@@ -60,7 +60,8 @@ def compile_flow(spec: Flow, shape: FlowShape, layout: Layout, free: Array, jit:
         return tf.reduce_mean(log_density(shape, parameters, valid, statistics))
 
     def compiled(function: Callable[..., Any], *signature: Any) -> Callable[..., Any]:
-        traced = tf.function(function, signature, jit_compile=jit).get_concrete_function()
+        # No branch depends on a tensor; to look for one would take a second.
+        traced = tf.function(function, signature, autograph=False, jit_compile=jit).get_concrete_function()
         return lambda *arrays: traced(*map(tf.convert_to_tensor, arrays))
 
     vector, count = tf.TensorSpec(free.shape), tf.TensorSpec([], tf.int32)

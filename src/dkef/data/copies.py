@@ -7,7 +7,6 @@ before dequantisation makes them different.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from dkef.core.arrays import Array
 
@@ -24,6 +23,8 @@ def copies_among(train: Array, rows: Array) -> Array:
     Near is closer than a hundredth of the usual distance between a training row and its nearest other one, with
     every column divided by its standard deviation.
     """
+    from scipy.spatial import cKDTree  # a quarter of a second, for which the readers of this module have no use
+
     kinds = np.full(len(rows), NONE, dtype=np.int8)
     known = set(_keys(train))
     kinds[[key in known for key in _keys(rows)]] = EXACT
@@ -40,6 +41,8 @@ def copies_among(train: Array, rows: Array) -> Array:
 
 def near_distance(points: Array) -> float:
     """Below which two rows count as near copies, from distinct training rows [m, d] in units of their spread."""
+    from scipy.spatial import cKDTree
+
     if len(points) < 2:
         return 0.0
     # Evenly spaced: the points are sorted, so that the first ones would be a corner of the space.

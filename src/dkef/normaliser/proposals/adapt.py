@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import logsumexp, softmax
 
 from dkef.config.schema.normaliser import DefensiveMixtureSettings
@@ -65,7 +64,11 @@ def _tempering(log_r: Array) -> float:
         log_share = 2 * logsumexp(t * log_r) - logsumexp(2 * t * log_r) - np.log(len(log_r))
         return float(log_share - np.log(LEAST_SHARE))
 
-    return 1.0 if excess(1.0) >= 0 else float(brentq(excess, 0.0, 1.0))
+    if excess(1.0) >= 0:
+        return 1.0
+    from scipy.optimize import brentq  # a quarter of a second
+
+    return float(brentq(excess, 0.0, 1.0))
 
 
 def _moved(h: CutNormals, x: Array, draw_weights: Array) -> CutNormals:

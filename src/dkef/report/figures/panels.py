@@ -15,16 +15,18 @@ from dkef.results.lookup import Results
 
 QUIET = "#555555"
 LINE = 0.155  # inches between lines of notes
+NARROW = 32  # letters below a title: the width of a panel of Figure 3
 LETTERS = 17  # of the notes' size, in an inch
 
 
 def heading(axes: Axes, entry: DatasetEntry, note: str = "", **text: Any) -> None:
-    """The dataset's title above its column; in a second line that it is a subset, and a further note."""
-    second = "; ".join(filter(None, [f"subset of {entry.subset_of}" if entry.subset_of else "", note]))
-    axes.set_title(entry.title, **({"pad": 12 if second else 5} | text))
-    if second:
+    """The dataset's title above its column; in lines below it that it is a subset, and a further note."""
+    told = [f"subset of {entry.subset_of}" if entry.subset_of else "", note]
+    below = [line for part in told for line in textwrap.wrap(part, NARROW)]
+    axes.set_title(entry.title, **({"pad": 5 + 7 * len(below)} | text))
+    if below:
         axes.text(
-            0.5, 1.01, second, transform=axes.transAxes,
+            0.5, 1.01, "\n".join(below), transform=axes.transAxes,
             ha="center", va="bottom", fontsize=6, color=WARNING, style="italic",
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from dkef.core.arrays import Array
+from dkef.metrics.elongation import CONTOUR, SUPPORT
 from dkef.report.figures.look import CONTOURS, INK, OTHERS, WARNING
 from dkef.report.figures.panels import Footnotes, nothing
 from dkef.results.experiment import DatasetEntry
@@ -18,14 +19,13 @@ from dkef.results.lookup import OK, Results
 from dkef.results.names import component_of, label_of, model_order
 from dkef.results.read import Grid
 
-FLOOR = -9.0  # log densities are shown from their maximum down to this
-CONTOUR = 0.9
+FLOOR = -SUPPORT  # log densities are shown from their maximum down to this
 CELL = (1.12, 1.27)  # inches: a panel and the numbers above it
 LEFT, TOP, BAR = 0.55, 0.45, 0.4  # inches: row names, column names, colour bar
 NOTES = (
     "Above each panel: test log-likelihood (left) and Fisher divergence (right) of the run shown; best in bold; "
     "?: log Z not to be trusted.",
-    "Faint lines: contours at 0.9 of the kernel around 16 points.",
+    f"Faint lines: contours at {CONTOUR} of the kernel around 16 points.",
 )
 
 

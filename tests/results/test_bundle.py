@@ -42,7 +42,7 @@ def bundle(seeds: int = 3, code_date: str = "2026-01-01", digest: str = "c0", ex
     rng = np.random.default_rng(0)
     traces = {key: trace(-40.0, 30, rng) for key in keys if key[1] == "dkef"}
     facts = {"dataset": "redwine", "model": "dkef", "seed": 0, "masses": {"first_mode": 0.5}}
-    arrays = {"axis": np.arange(3.0), "log_density": np.array([-75.0, -76.5, -1e9])}
+    arrays = {"axis": np.arange(3.0), "log_density": np.array([[-75.0, -76.5, -1e9]] * 3)}
     grids = {("redwine", "dkef", 0): Grid(arrays, facts)}
     return Bundle(experiment, cells, texts, traces, {("redwine", "dkef", 0): facts}, grids)
 
@@ -63,12 +63,24 @@ def test_a_bundle_reads_as_it_was_written(tmp_path):
     one = ("redwine", "dkef", 1)
     np.testing.assert_allclose(read.traces[one]["validation_loss"], wrote.traces[one]["validation_loss"], rtol=1e-5)
     # Figures show 9 nats below the maximum, wherever that is: most of the mass may lie outside the panel.
-    np.testing.assert_allclose(read.grids["redwine", "dkef", 0]["log_density"], [-75.0, -76.5, -99.0], atol=0.05)
+    np.testing.assert_allclose(read.grids["redwine", "dkef", 0]["log_density"][0], [-75.0, -76.5, -99.0], atol=0.05)
     results = results_of(read, config())
     values = benchmark_metrics(("redwine",), 3)
     maf = values[(values["model"] == "maf") & (values["metric"] == "score_loss")]["value"]
     assert [run.value for run in results.runs("redwine", "maf", "score_loss").values()] == list(maf)
     assert results.median("redwine", "maf", "score_loss").value == np.median(maf)
+
+
+def test_a_density_of_one_coordinate_is_drawn_as_a_smooth_line(tmp_path):
+    """Figure 1 draws exp of it, where steps of 1/64 nat are to be seen: 1.6 %."""
+    axis = np.linspace(-3, 3, 401)
+    arrays = {"axis": axis, "log_density": -(axis**2) / 2, "kernel": np.exp(-(axis**2) / 8)[None]}
+    key = ("gaussian_scales", "kef_g_scales", 0)
+    facts = dict(zip(("dataset", "model", "seed"), key, strict=True))
+    write_bundle(tmp_path, replace(bundle(), grids={key: Grid(arrays, facts)}))
+    read = read_bundle(tmp_path).grids[key]
+    for name, array in arrays.items():
+        np.testing.assert_allclose(read[name], array, rtol=2**-11, atol=1e-6)  # float16 has 11 bits
 
 
 def test_the_truth_of_a_set_is_kept_once_and_belongs_to_every_grid(tmp_path):

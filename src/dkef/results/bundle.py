@@ -30,7 +30,7 @@ from dkef.results.tables import CELL_NUMBERS, CELLS, METRICS
 
 TRACE = ("iteration", "validation_loss")
 TRUTH, TRUTH_FILE = "true_log_density", "truth.h5"
-# Step, and depth below the maximum, of what is only drawn: pictures show 9 nats in 256 colours, and one contour.
+# Step, and depth below the maximum, of what is drawn in the plane: 9 nats in 256 colours, and one contour.
 STEPS = {"log_density": (1 / 64, 24.0), TRUTH: (1 / 64, 24.0), "kernel": (1 / 256, 1.0)}
 SMALL: dict[str, Any] = {"compression": "gzip", "shuffle": True}
 AGAIN_FROM_GIT = "take the bundle from git again"
@@ -82,7 +82,7 @@ def write_bundle(folder: Path, bundle: Bundle) -> None:
 
 def _write_grids(folder: Path, grids: Mapping[Key, Grid]) -> None:
     """A file a grid; the true density, which all grids of a set have, in a file of its own."""
-    short = {key: {n: _short(n, array) for n, array in grid.arrays.items()} for key, grid in sorted(grids.items())}
+    short = {key: _short(grid.arrays) for key, grid in sorted(grids.items())}
     truths: dict[str, dict[str, Array]] = {}
     for (dataset, _, _), arrays in short.items():
         if TRUTH in arrays:
@@ -96,16 +96,24 @@ def _write_grids(folder: Path, grids: Mapping[Key, Grid]) -> None:
             write_hdf5(path, own, facts, **SMALL)
 
 
-def _short(name: str, array: Array) -> Array:
-    """float16, and no finer than a picture shows: far below its clip a log density stays far below."""
-    if array.dtype.kind != "f":
-        return array
-    if name not in STEPS:
-        return np.clip(array, -6e4, 6e4).astype(np.float16)
-    step, depth = STEPS[name]
+def _short(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """float16, and in the plane no finer than a picture shows.
+
+    Of one coordinate the density itself is drawn, as a line on which steps would be seen.
+    """
+    planar = arrays["log_density"].ndim == 2
+    return {n: _stepped(array, *STEPS[n]) if planar and n in STEPS else _half(array) for n, array in arrays.items()}
+
+
+def _half(array: Array) -> Array:
+    return np.clip(array, -6e4, 6e4).astype(np.float16) if array.dtype.kind == "f" else array
+
+
+def _stepped(array: Array, step: float, depth: float) -> Array:
+    """Multiples of the step; what lies deeper below the maximum is raised, and stays far below what is drawn."""
     wide = array.astype(np.float64)
     top = np.max(wide, where=np.isfinite(wide), initial=-6e4)  # the mass of a model may lie elsewhere
-    return (np.round(np.clip(wide, top - depth, 6e4) / step) * step).astype(np.float16)
+    return _half(np.round(np.maximum(wide, top - depth) / step) * step)
 
 
 def _equal(truth: Mapping[str, Array], arrays: Mapping[str, Array]) -> bool:

@@ -5,6 +5,7 @@ choice and holds everything else: all metrics of all variants.
 """
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -38,6 +39,7 @@ FISHER = Row("fisher_divergence", "Fisher divergence\n(lower is better)", line=0
 LIKELIHOOD = Row("log_likelihood", "log-likelihood\n(higher is better)")
 FIXED, TRAINED = "dkef_fixed_q0", "dkef"
 NO_COPIES = "score_loss_no_copies"
+LABEL = 26  # letters beside a panel: its height
 
 
 def draw(results: Results) -> Figure:
@@ -47,8 +49,7 @@ def draw(results: Results) -> Figure:
 
 def draw_fixed_q0(results: Results) -> Figure:
     """Figure 6: the same with q0 = N(0, 2^2 I) fixed, p-values against this DKEF."""
-    fixed = {entry.name: replace(entry, reference=FIXED) for entry in results.info.datasets if FIXED in entry.models}
-    datasets = tuple(fixed.get(entry.name, entry) for entry in results.info.datasets)
+    datasets = tuple(replace(entry, reference=FIXED) for entry in results.info.datasets)
     results = replace(results, info=replace(results.info, datasets=datasets))
     return _draw_benchmark(results, TRAINED, FIXED, replace(P_VALUE, metric="fssd_p_value_fixed_q0"))
 
@@ -104,7 +105,8 @@ def _draw(
     references = sorted({entry.reference for entry in entries if entry.reference})
     named = " or ".join(map(label_of, references)) or "the reference"
     for axes, row in zip(grid[:, 0], rows, strict=False):
-        axes.set_ylabel(row.label.format(reference=named))
+        lines = row.label.format(reference=named).splitlines()
+        axes.set_ylabel("\n".join(textwrap.fill(line, LABEL) for line in lines))
     figure.align_ylabels(grid[:, 0])
     foot.finish(figure, left=0.95, bottom=below, **spaces)
     draw_legend(figure, foot.height, single)

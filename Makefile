@@ -16,6 +16,7 @@ env: $(READY)  ## the virtual environment in .venv, from the hash-pinned lock fi
 
 $(READY): requirements.lock pyproject.toml
 	@command -v $(PYTHON) > /dev/null || { echo "error: $(PYTHON) is not on the PATH; install Python 3.11 to 3.13 or say make PYTHON=/path/to/python3" >&2; exit 1; }
+	@echo "building $(VENV): one to three minutes, once"
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install -qq --require-hashes --no-deps -r requirements.lock
 	$(VENV)/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
@@ -23,6 +24,7 @@ $(READY): requirements.lock pyproject.toml
 
 smoke: $(READY)  ## the whole pipeline on tiny data that needs no network, a few minutes
 	$(SNAKEMAKE) --config experiment=smoke
+	@echo "done: open results/smoke/report.html; the figures are in figures/smoke"
 
 test: lint  ## all checks; real-data tests need DKEF_DATA_MIRROR
 	$(RUN) python -m pytest -n 2 --dist loadgroup

@@ -122,7 +122,7 @@ def measure(settings: Separated) -> pd.DataFrame:
                             "log_ratio_apart": _log_ratio(np.concatenate(alphas), z, centres, settings.sigma),
                         }
                     )  # fmt: skip
-        log.info("%d inducing points a component: %d fits", m, len(records))
+        log.info("separated components (Appendix C.1), inducing points of each: %d; fits: %d", m, len(records))
     return _with_predictions(pd.DataFrame(records), settings)
 
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dkef.config.plan import Plan
+from dkef.core.tables import read_table
 from dkef.report.bundled import with_own_tables, write_all
 from dkef.results.bundle import read_bundle
 from dkef.results.publish import results_of
+from dkef.results.tables import CLAIMS
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -28,3 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tables, figures = args.tables or Path("results", plan.name), args.figures or Path("figures", plan.name)
     for path in write_all(results, plan.experiment.figures, tables, figures):
         print(path)
+    verdicts = read_table(tables / f"{CLAIMS.name}.csv", CLAIMS.columns)["verdict"].value_counts()
+    print(f"{verdicts.sum()} claims: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
+    if results.info.reduced:
+        print(f"reduced run: {results.info.reduced}")

@@ -85,7 +85,8 @@ def test_weights_are_drawn_with_variance_one_over_fan_in_plus_one():
     assert not parameters["net.bias0"].any()
 
 
-def test_mixture_density_equals_a_loop_over_conditional_mixtures():
+@pytest.mark.parametrize("stable", [True, False])
+def test_mixture_density_equals_a_loop_over_conditional_mixtures(stable):
     order = masks.input_order("random", 4, rng_for("test", "mixture order"))
     parameters = made(order, "sequential", heads=(3, 5))
     x = 2.0 * rng_for("test", "mixture rows").standard_normal((6, 4))
@@ -94,7 +95,7 @@ def test_mixture_density_equals_a_loop_over_conditional_mixtures():
     for n, d in itertools.product(range(6), range(4)):
         weight = np.exp(log_a[n, d]) / np.exp(log_a[n, d]).sum()
         expected[n] += np.log(weight @ stats.norm.pdf(x[n, d], mean[n, d], np.exp(-half_log_precision[n, d])))
-    found = mixture_log_density(parameters, "net", x, "tanh")
+    found = mixture_log_density(parameters, "net", x, "tanh", stable)
     # Sums of a few terms of order 10 in float64.
     np.testing.assert_allclose(found, expected, rtol=1e-13)
 

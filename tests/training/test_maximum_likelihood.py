@@ -172,6 +172,19 @@ def test_a_diverged_run_is_recorded_and_carries_the_last_good_model():
     assert np.isfinite(fitted.model.log_density(VALID)).all()
 
 
+def test_sums_of_exponentials_as_they_stand_lose_a_run_to_one_far_row():
+    """What the authors' MADE-MOG does: 0 in float32 for the density of a row at 100, and no gradient."""
+    far = np.concatenate([TRAIN, [[100.0, 0.0, 0.0]]])
+    for rows, plain in ((TRAIN, "ok"), (far, "diverged")):
+        for spec, status in ((MADE_MOG, "ok"), (dataclasses.replace(MADE_MOG, stable_mixture=False), plain)):
+            assert spec.fit(rows, VALID, FitContext("bent", "flow", 0)).status == status
+
+
+def test_without_far_rows_sums_as_they_stand_change_rounding_only():
+    stable, plain = fit(MADE_MOG), fit(dataclasses.replace(MADE_MOG, stable_mixture=False))
+    np.testing.assert_allclose(plain.model.log_density(VALID), stable.model.log_density(VALID), rtol=1e-4)
+
+
 @pytest.mark.parametrize(("spec", "steps"), [(MAF_MOG, 64), (REAL_NVP, 2)], ids=["maf_mog", "real_nvp"])
 def test_an_interrupted_run_continues_and_ends_with_the_same_numbers(spec, steps, tmp_path, monkeypatch):
     # With blocks of 2 steps the fifth checkpoint lies between two validations, of which there is one in 5 steps.

@@ -116,16 +116,17 @@ def stored_statistics(shape: FlowShape, parameters: Mapping[str, Tensor]) -> lis
     return [(parameters[f"layer{layer}.mean"], parameters[f"layer{layer}.variance"]) for layer in layers]
 
 
-def base_log_density(shape: FlowShape, parameters: Mapping[str, Tensor], u: Tensor) -> Tensor:
+def base_log_density(shape: FlowShape, parameters: Mapping[str, Tensor], u: Tensor, stable: bool = True) -> Tensor:
     """Log density of the base at u [n, D]; [n]."""
     if shape.components:
-        return mixture_log_density(parameters, "base", u, shape.activation)
+        return mixture_log_density(parameters, "base", u, shape.activation, stable)
     return -0.5 * functions_of(u).sum(u * u, -1) - 0.5 * LOG_2PI * shape.dimension
 
 
 def log_density(
-    shape: FlowShape, parameters: Mapping[str, Tensor], x: Tensor, statistics: Sequence[Moments] | None
-) -> Tensor:
+    shape: FlowShape, parameters: Mapping[str, Tensor], x: Tensor, statistics: Sequence[Moments] | None,
+    stable: bool = True,
+) -> Tensor:  # fmt: skip
     """log p(x) = log base(u(x)) + log |det du/dx| at x [n, D]; [n].
 
     Batch normalisation is by the given moments of each layer, or by those of x itself, as in training.
@@ -137,7 +138,7 @@ def log_density(
         if shape.batch_norm:
             u, step = normalise(parameters, layer, u, statistics[layer] if statistics else moments(u))
             log_det = log_det + step
-    return base_log_density(shape, parameters, u) + log_det
+    return base_log_density(shape, parameters, u, stable) + log_det
 
 
 class FlowModel(DensityModel):

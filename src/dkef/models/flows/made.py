@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dkef.core.arrays import Array
-from dkef.core.backend import Tensor
+from dkef.core.backend import Tensor, backend_of
 from dkef.models.flows import masks
 from dkef.models.flows.networks import Draw, draw_network, network
 from dkef.models.jets import functions_of
@@ -58,15 +58,22 @@ def mixture_conditionals(
     return log_a, mean, 0.5 * log_precision
 
 
-def mixture_log_density(parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str) -> Tensor:
+def mixture_log_density(
+    parameters: Mapping[str, Tensor], prefix: str, x: Tensor, activation: str, stable: bool = True
+) -> Tensor:
     """log p(x) of a MADE-MOG at x [n, D]; [n].
 
     Weights are normalised and components summed in the log domain, so that a point far from all components has a
-    very negative log density where the authors' code had log 0.
+    very negative log density. Without `stable` it is log 0 in float32, as in the authors' code.
     """
     ops = functions_of(x)
     log_a, mean, half_log_precision = mixture_conditionals(parameters, prefix, x, activation)
     z = (x[..., None] - mean) * ops.exp(half_log_precision)
     log_components = log_a + half_log_precision - 0.5 * (z * z)
-    log_conditionals = ops.log_sum_exp(log_components) - ops.log_sum_exp(log_a)
+    if stable:
+        log_conditionals = ops.log_sum_exp(log_components) - ops.log_sum_exp(log_a)
+    else:  # of tensors or arrays: no derivatives are asked for
+        plain = backend_of(x)
+        log_total = plain.log(plain.sum(plain.exp(log_a), -1))
+        log_conditionals = plain.log(plain.sum(plain.exp(log_components - log_total[..., None]), -1))
     return ops.sum(log_conditionals - 0.5 * LOG_2PI, -1)

@@ -36,6 +36,7 @@ class Flow:
     # of the first layer; reversed layer by layer
     input_order: Literal["sequential", "reversed", "random"] = "sequential"
     # training
+    stable_mixture: bool = True  # false sums exponentials of float32 as they stand, as the authors' MADE-MOG does
     learning_rate: Positive = 1e-3
     weight_decay: NotNegative = 0.0
     batch_rows: Count = 200

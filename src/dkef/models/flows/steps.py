@@ -38,7 +38,7 @@ def compile_flow(spec: Flow, shape: FlowShape, layout: Layout, free: Array, jit:
     def step(theta: Tensor, adam: Adam, x: Tensor) -> tuple[Tensor, Adam, Tensor]:
         with tf.GradientTape() as tape:
             tape.watch(theta)
-            loss = -tf.reduce_mean(log_density(shape, layout.unpack(theta), x, None))
+            loss = -tf.reduce_mean(log_density(shape, layout.unpack(theta), x, None, spec.stable_mixture))
         # The penalty is weight_decay / 2 |theta|^2 over all parameters, as in the MAF code.
         gradient = tape.gradient(loss, theta) * free + spec.weight_decay * theta
         return *adam.step(theta, gradient, spec.learning_rate), loss
@@ -57,7 +57,7 @@ def compile_flow(spec: Flow, shape: FlowShape, layout: Layout, free: Array, jit:
         statistics = layer_statistics(
             shape, parameters, rows, lambda layer, u: transform(shape, parameters, layer, u)[0]
         )
-        return tf.reduce_mean(log_density(shape, parameters, valid, statistics))
+        return tf.reduce_mean(log_density(shape, parameters, valid, statistics, spec.stable_mixture))
 
     def compiled(function: Callable[..., Any], *signature: Any) -> Callable[..., Any]:
         # No branch depends on a tensor; to look for one would take a second.

@@ -26,6 +26,13 @@ def test_comparing_loads_no_pandas() -> None:
     assert "pandas" not in loaded("import dkef.stages.compare")
 
 
+@pytest.mark.parametrize("stage", ["evaluate", "grid", "compare"])
+def test_short_jobs_do_not_load_scipy_special_or_spatial(stage: str) -> None:
+    """Which would take longer than their work on small sets."""
+    code = f"import dkef.stages.{stage}, dkef.models.kef.density, dkef.models.flows.density, sys"
+    loaded(code + "\nassert not {'scipy.special', 'scipy.spatial'} & set(sys.modules)")
+
+
 @pytest.mark.parametrize("stage", ["normalise_target", "normalise_chunk", "normalise_merge"])
 def test_the_normaliser_loads_numba_and_no_statistics(stage: str) -> None:
     code = f"import dkef.stages.{stage}, sys\nassert 'scipy.stats' not in sys.modules"

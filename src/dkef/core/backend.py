@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from dkef.core.arrays import log_sum_exp
+
 Tensor = Any  # np.ndarray, tf.Tensor or Jet: all know +, -, *, @ and indexing with None
 
 
@@ -56,18 +58,13 @@ def _softplus_with_slope(x: Tensor) -> tuple[Tensor, Tensor]:
     return np.maximum(x, 0.0) + np.log1p(e), np.where(x > 0, 1.0, e) / (1.0 + e)
 
 
-def _log_sum_exp(x: Tensor) -> Tensor:
-    largest = x.max(axis=-1)
-    return largest + np.log(np.exp(x - largest[..., None]).sum(axis=-1))
-
-
 NUMPY = Backend(
     exp=np.exp,
     tanh=np.tanh,
     relu=lambda x: np.maximum(x, 0.0),
     softplus=lambda x: np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))),
     sum=lambda x, axis: np.sum(x, axis=axis),
-    log_sum_exp=_log_sum_exp,
+    log_sum_exp=lambda x: log_sum_exp(x, axis=-1),
     split=lambda x, sizes: np.split(x, np.cumsum(sizes)[:-1], axis=-1),
     unfold=lambda x, rows: x.reshape(*x.shape[:-1], rows, x.shape[-1] // rows),
     log=np.log,

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
-from dkef.core.arrays import Array
+from dkef.core.arrays import Array, log_sum_exp
 from dkef.core.hdf5 import write_hdf5
 from dkef.data.splits import Splits
 from dkef.data.synthetic.distributions import Distribution, NormalMixture
@@ -94,8 +93,8 @@ def outside_truth(log_truth: Array, log_cell: float) -> Array:
 
 def masses(log_p: Array, log_cell: float, regions: Mapping[str, Array]) -> dict[str, float]:
     """Share of the model's mass on the grid that lies in each region."""
-    total = logsumexp(log_p)
-    shares = {name: np.exp(logsumexp(log_p[mask]) - total) for name, mask in regions.items()}
+    total = log_sum_exp(log_p)
+    shares = {name: np.exp(log_sum_exp(log_p[mask]) - total) for name, mask in regions.items()}
     return {name: float(share) for name, share in shares.items()}
 
 
@@ -131,7 +130,7 @@ def on_grid(
     log_p = model.log_density(points).astype(np.float64)
     finite = np.isfinite(log_p) | np.isneginf(log_p)
     usable = np.where(finite, log_p, -np.inf)
-    grid_log_z = float(logsumexp(usable) + log_cell)
+    grid_log_z = float(log_sum_exp(usable) + log_cell)
     known = 0.0 if model.normalised else log_z
     used = grid_log_z if known is None else known
     shape, corner = (len(axis),) * d, np.ix_(*[np.flatnonzero(keep)] * d)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
-from dkef.core.arrays import Array
+from dkef.core.arrays import Array, log_sum_exp
 from dkef.core.errors import DkefError
 from dkef.data.synthetic.distributions import Distribution
 from dkef.metrics.pointwise import require_finite
@@ -140,7 +139,7 @@ def levels_with_mass(log_density: LogDensity, d: int, truth: Distribution | None
             masses.append([_log_sum(_in_blocks(density, nodes.x) + nodes.log_w) for density in densities])
         points += len(nodes.x)
     found = np.array(masses)  # [levels, densities]
-    kept = (found > logsumexp(found, axis=0) + NEGLIGIBLE).any(axis=1)
+    kept = (found > log_sum_exp(found, axis=0) + NEGLIGIBLE).any(axis=1)
     kept[0] = True
     left_out = found[~kept, 0]
     return [int(level) for level in np.flatnonzero(kept)], _log_sum(left_out), points
@@ -155,7 +154,7 @@ def box_share(log_density: LogDensity, low: Array, high: Array, log_z: Integral)
         unit = panel_nodes(index.astype(np.float64), 1.0, ORDER)
         log_p = _in_blocks(log_density, low + unit.x * width)
         require_finite("log densities of the box", log_p)
-        return float(logsumexp(log_p + unit.log_w)) + float(np.log(width).sum())
+        return float(log_sum_exp(log_p + unit.log_w)) + float(np.log(width).sum())
 
     coarse, fine = (math.exp(log_mass(panels) - log_z.value) for panels in (16, 32))
     return Integral(fine, abs(fine - coarse) + fine * log_z.error)
@@ -166,7 +165,7 @@ def _sums(parts: list[Nodes], log_density: LogDensity, truth: Distribution | Non
     log_w = np.concatenate([part.log_w for part in parts])
     log_p = _in_blocks(log_density, x)
     require_finite("log densities of the quadrature", np.where(np.isneginf(log_p), 0.0, log_p))
-    log_z = float(logsumexp(log_p + log_w))
+    log_z = float(log_sum_exp(log_p + log_w))
     if truth is None:
         return Sums(log_z)
     log_t = truth.log_density(x)
@@ -189,4 +188,4 @@ def _in_blocks(function: Callable[[Array], Array], x: Array) -> Array:
 def _log_sum(log_terms: Array) -> float:
     """log of the sum; terms that are not numbers count as nothing."""
     usable = log_terms[np.isfinite(log_terms)]
-    return float(logsumexp(usable)) if len(usable) else -math.inf
+    return float(log_sum_exp(usable)) if len(usable) else -math.inf

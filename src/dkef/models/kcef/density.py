@@ -22,9 +22,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.special import logsumexp
 
-from dkef.core.arrays import Array, blocks
+from dkef.core.arrays import Array, blocks, log_sum_exp
 from dkef.models.kcef.conditional import Hyper, Rows, derivatives, fit_beta
 from dkef.models.protocol import DensityModel, Evaluation
 
@@ -128,8 +127,8 @@ class Conditional:
         errors = np.empty((len(u), 2))
         for rows in blocks(len(u), batch):
             log_joint = self.weights(u[rows]) @ features.T + log_q0
-            fine = logsumexp(log_joint, axis=1) + log_step
-            coarse = logsumexp(log_joint[:, ::2], axis=1) + log_step + math.log(2)
+            fine = log_sum_exp(log_joint, axis=1) + log_step
+            coarse = log_sum_exp(log_joint[:, ::2], axis=1) + log_step + math.log(2)
             ends = np.exp(log_joint[:, [0, -1]] - fine[:, None])
             errors[rows, 0] = np.abs(fine - coarse)
             errors[rows, 1] = ends @ (self.base_std**2 / np.abs([self.low, self.high]))
@@ -147,7 +146,7 @@ class Conditional:
         """log Z(u) and its derivatives at u [n, p]; `grid_features` are features(grid)[0]."""
         weights = self.weights(u)
         log_joint = weights @ grid_features.T + self.log_q0(self.grid)  # [n, nodes]
-        log_total = logsumexp(log_joint, axis=1, keepdims=True)
+        log_total = log_sum_exp(log_joint, axis=1, keepdims=True)
         density = np.exp(log_joint - log_total)  # sums to 1 over the grid
         d_u, d_uu = self.moments_over_u(weights * (density @ grid_features), u)
         for j in range(u.shape[1]):
@@ -181,7 +180,7 @@ class Conditional:
         log_z, f = np.empty(len(distinct)), np.empty((len(distinct), len(columns) - self.nodes))
         for rows in blocks(len(distinct), batch):
             sums = self.weights(distinct[rows]) @ columns.T
-            log_z[rows] = logsumexp(sums[:, : self.nodes] + self.log_q0(self.grid), axis=1) + math.log(self.step)
+            log_z[rows] = log_sum_exp(sums[:, : self.nodes] + self.log_q0(self.grid), axis=1) + math.log(self.step)
             f[rows] = sums[:, self.nodes :]
         if on_grid:
             value = f[row_of, column_of]

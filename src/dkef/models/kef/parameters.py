@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import gammaln
 
 from dkef.core.arrays import Array
 from dkef.core.backend import Tensor, backend_of
@@ -82,7 +81,8 @@ class BaseMeasure:
 
     def log_normaliser(self) -> float:
         """log of the integral of q0: sum_d log[2 (2 sigma_d^2)^(1/beta_d) Gamma(1 + 1/beta_d)]."""
-        return float(np.sum(math.log(2) + np.log(2 * self.sigma**2) / self.beta + gammaln(1 + 1 / self.beta)))
+        log_gamma = np.array([math.lgamma(1 + 1 / beta) for beta in self.beta])
+        return float(np.sum(math.log(2) + np.log(2 * self.sigma**2) / self.beta + log_gamma))
 
 
 @dataclass(frozen=True)

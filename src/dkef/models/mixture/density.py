@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from scipy.special import logsumexp
 
-from dkef.core.arrays import Array
+from dkef.core.arrays import Array, log_sum_exp
 from dkef.core.errors import DkefError
 from dkef.data.whitening import Whitening
 from dkef.models.protocol import DensityModel, Evaluation, FitContext
@@ -109,14 +108,14 @@ class MixtureModel(DensityModel):
         return f"untrusted: {'; '.join(doubts)}" if doubts else "ok"
 
     def log_density(self, x: Array) -> Array:
-        log_p: Array = logsumexp([part.log_density(x) for part in self.parts], axis=0)
+        log_p: Array = log_sum_exp([part.log_density(x) for part in self.parts], axis=0)
         return log_p
 
     def evaluate(self, x: Array, batch: int = 1000) -> Evaluation:
         at = [part.evaluate(x, batch) for part in self.parts]
         log_parts = np.stack([e.log_density for e in at])  # [i, n]
         scores, curvatures = np.stack([e.score for e in at]), np.stack([e.curvature for e in at])  # [i, n, d]
-        log_p = logsumexp(log_parts, axis=0)
+        log_p = log_sum_exp(log_parts, axis=0)
         share = np.exp(log_parts - log_p)[:, :, None]  # posterior probability of each component
         score = (share * scores).sum(axis=0)
         curvature = (share * (curvatures + scores**2)).sum(axis=0) - score**2

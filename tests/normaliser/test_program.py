@@ -13,7 +13,8 @@ from dkef.core.streams import rng_for
 from dkef.models.kef.langevin import ScoreField
 from dkef.models.kef.parameters import KefParameters
 from dkef.normaliser.integrand import KernelIntegrand
-from dkef.normaliser.simd.program import evaluate_block, pack, workspace
+from dkef.normaliser.simd.cover import NEGLIGIBLE_BITS, balls, share_within
+from dkef.normaliser.simd.program import SIEVE, evaluate_block, pack, workspace
 from dkef.normaliser.simd.vector import BLOCK
 from dkef.normaliser.weights import Q0Weights
 from tests.normaliser.examples import random_kef
@@ -141,3 +142,55 @@ print(*Q0Weights(random_kef(d=5, m=31), "registers").log_r("z", 0, 100))
     there = np.array([float(number) for number in done.stdout.split()])
     here = Q0Weights(random_kef(d=5, m=31), "registers").log_r("z", 0, 100)
     np.testing.assert_allclose(there, here, atol=1e-5)
+
+
+SIEVED = {"paper": SHAPES["paper"], "plane": {"d": 2, "m": 200, "widths": (15, 15), "skips": (1,)}}
+
+
+def sieved(shape: str) -> KefParameters:
+    """Narrow and wide kernels at once under a wide q0, as training leaves them; alpha large enough to notice a loss."""
+    parameters = random_kef(seed=6, **SIEVED[shape] | {"taus": (0.05, 1.0, 300.0)})
+    return replace(parameters, alpha=20 * parameters.alpha, q0=replace(parameters.q0, sigma=6 * parameters.q0.sigma))
+
+
+@pytest.mark.parametrize("count", [1, BLOCK, 5000 + 7], ids=["one sample", "one block", "many and a part of a block"])
+@pytest.mark.parametrize("shape", SIEVED)
+def test_sieves_leave_out_only_kernels_that_do_not_matter(shape, count):
+    parameters = sieved(shape)
+    weights = Q0Weights(parameters, "sieve")
+    narrow = (weights.program.steps[:, 0] == SIEVE).sum()
+    assert 0 < narrow < len(parameters.components), "some kernels have a sieve, others need every sample"
+    x = weights.samples("z", 0, count).astype(np.float64)
+    f = weights.log_r("z", 0, count) - parameters.q0.log_normaliser()
+    # as without sieves, and what they leave out
+    limit = 6e-6 * scale_of_terms(parameters, x) + len(parameters.components) * 2.0**-NEGLIGIBLE_BITS
+    assert (np.abs(f - parameters.f(x)) <= limit).all()
+    plain = Q0Weights(parameters, "sieve")
+    plain.program = pack(parameters)
+    np.testing.assert_allclose(weights.log_r("z", 0, count), plain.log_r("z", 0, count), atol=2e-7, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "component"), [("paper", 1), ("plane", 0)])
+def test_some_samples_pass_a_sieve_and_some_do_not(shape, component):
+    parameters = sieved(shape)
+    x = Q0Weights(parameters, "sieve").samples("z", 0, 2000).astype(np.float64)
+    narrow = parameters.components[component].kernel(x, parameters.z).max(axis=1) > 1e-6
+    assert 0.01 < narrow.mean() < 0.9  # so that the test above sees both
+
+
+def test_outside_all_balls_no_inducing_point_is_within_reach():
+    rng = rng_for("test", "balls")
+    z = np.concatenate([rng.normal(size=(100, 4)), 5 + 0.1 * rng.normal(size=(100, 4)), np.ones((50, 4))])
+    centres, limits = balls(z, beyond=3.0)
+    phi = 8 * rng.normal(size=(20_000, 4))
+    outside = (((phi[:, None] - centres) ** 2).sum(axis=2) / 2 > limits).all(axis=1)
+    nearest = (((phi[:, None] - z) ** 2).sum(axis=2) / 2).min(axis=1)
+    assert (nearest[outside] >= 3.0).all()
+    assert share_within(phi, centres, limits) == pytest.approx(1 - outside.mean(), abs=1e-4)
+    assert outside.mean() > 0.5 * (nearest > 3.0).mean(), "balls that cover everything would be of no use"
+
+
+def test_balls_around_points_that_coincide():
+    centres, limits = balls(np.ones((60, 3)), beyond=2.0)
+    np.testing.assert_allclose(centres, 1.0)
+    np.testing.assert_allclose(limits, 2.0)

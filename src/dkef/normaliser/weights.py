@@ -20,7 +20,8 @@ from dkef.models.kef.parameters import KefParameters
 from dkef.models.protocol import BaseDensity
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.sampling import Proposal, Stream, draw_block, proposal
-from dkef.normaliser.simd.program import Program, evaluate_block, pack, workspace
+from dkef.normaliser.simd.program import Program, pack, workspace
+from dkef.normaliser.simd.queues import evaluate_sieved, queues, serve_all
 from dkef.normaliser.simd.vector import BLOCK
 
 LONG_STAGES = ("variance", "bound_z", "z")
@@ -28,22 +29,23 @@ LONG_STAGES = ("variance", "bound_z", "z")
 STAGES = ("percentile", "hoeffding", *LONG_STAGES, "choice", "stopping")
 SPAN = 1 << 18  # samples of q0 a thread takes at once: a fraction of a second, and their f stay in the cache
 assert SPAN % BLOCK == 0
+TYPICAL = 2000  # samples of q0 that say how many are far from a kernel's inducing points
 
 Halves = tuple[Moments, Moments]
 
 
 @njit
-def _span_f(f, program, proposal, stream, first, rows):  # type: ignore[no-untyped-def]
+def _span_f(f, program, proposal, stream, first, rows, waiting):  # type: ignore[no-untyped-def]
     """f of samples first .. first + len(f) - 1 of a stream."""
     words = np.empty((4, BLOCK), np.uint32)
     p = np.empty(BLOCK, np.float32)
-    block = np.empty(BLOCK)
+    own, block = np.empty(BLOCK), np.empty(BLOCK)
     dimension = len(proposal.mu)
+    f[:] = 0.0
     for start in range(0, len(f), BLOCK):
         draw_block(rows[:dimension], proposal, stream, first + start, words, p)
-        evaluate_block(program, rows, block)
-        for i in range(min(BLOCK, len(f) - start)):
-            f[start + i] = block[i]
+        evaluate_sieved(f, start, program, rows, waiting, own, block)
+    serve_all(f, program, rows, waiting, block)
 
 
 @njit
@@ -108,7 +110,8 @@ class Q0Weights(Weights):
     """
 
     def __init__(self, parameters: KefParameters, *name: str | int) -> None:
-        self.program: Program = pack(parameters)
+        typical = parameters.q0.sample(TYPICAL, rng_for("samples that a program is packed for"))
+        self.program: Program = pack(parameters, samples=typical)
         self.proposal: Proposal = proposal(parameters.q0)
         self.log_offset = parameters.q0.log_normaliser()  # log r = f + this, q0 being unnormalised in p~
         self.log_a = log_lower_bound(parameters)
@@ -125,8 +128,8 @@ class Q0Weights(Weights):
         return x
 
     def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> Array:
-        f = np.empty(count)
-        _span_f(f, self.program, self.proposal, self.stream(stage, chunk), first, workspace(self.program))
+        f, program = np.empty(count), self.program
+        _span_f(f, program, self.proposal, self.stream(stage, chunk), first, workspace(program), queues(program))
         return f + self.log_offset
 
 

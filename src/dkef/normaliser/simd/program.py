@@ -9,6 +9,8 @@ block's workspace. Packing folds every constant into the weights, in float64 and
   2^(-|phi - z|^2 / 2) = 2^(phi.z - |phi|^2 / 2 - |z|^2 / 2): a product, two constants and one power of two. Centring
   keeps the three terms small, hence their difference right in float32.
 
+Given samples like those to come, a kernel that most of them are far from gets a sieve (`cover`, `queues`).
+
 The gradient goes back through the same steps. Products with transposed weights are layers without a bias. What softplus
 has let through is found from its value s, in units of log 2, as 1 - 2^-s.
 """
@@ -21,10 +23,11 @@ import numpy as np
 from dkef.core.arrays import Array
 from dkef.core.compiled import njit
 from dkef.models.kef.parameters import Component, KefParameters
+from dkef.normaliser.simd import cover
 from dkef.normaliser.simd.tiles import STRIP, gaussian_tile, kept_gaussian_tile, layer_tile, times_slope_tile
 from dkef.normaliser.simd.vector import BLOCK, PANEL
 
-LAYER, FEATURES, GAUSSIAN, LINEAR, KEPT_GAUSSIAN, CONSTANT, PULL, SLOPE, ADD, CLEAR = range(10)
+LAYER, FEATURES, GAUSSIAN, LINEAR, KEPT_GAUSSIAN, CONSTANT, PULL, SLOPE, ADD, CLEAR, SIEVE = range(11)
 _LOG2 = math.log(2)
 
 
@@ -52,8 +55,8 @@ class _Packer:
     them are kept; it follows x, and behind the norm are terms of f | their sums | two steps back by turns.
     """
 
-    def __init__(self, parameters: KefParameters, gradient: bool) -> None:
-        self.parameters, self.gradient = parameters, gradient
+    def __init__(self, parameters: KefParameters, gradient: bool, samples: Array | None) -> None:
+        self.parameters, self.gradient, self.samples = parameters, gradient, samples
         self.m, self.d = parameters.z.shape
         widths = [layer.weight.shape[1] for c in parameters.components for layer in c.layers]
         widest = max([self.d, *widths])
@@ -100,13 +103,24 @@ class _Packer:
         )
         panels = np.concatenate([_panels(-0.5 * (z**2).sum(1)[None]), _panels(alpha[None]), _panels(z.T)], axis=1)
         if not self.gradient:
-            self.add(GAUSSIAN, panels, self.phi, width, self.norm, len(panels))
+            x = self.samples
+            tests = None if x is None else cover.tests(z, alpha, scale * (component.features(x) - centre))
+            phi, norm = (self.phi, self.norm) if tests is None else self.sieve(tests)
+            self.add(GAUSSIAN, panels, phi, width, norm, len(panels))
             return
         # with terms t_m = alpha_m 2^(...): df / dphi = log 2 (sum_m t_m z_m - phi sum_m t_m)
         self.add(KEPT_GAUSSIAN, panels, self.phi, width, self.norm, len(panels), self.kept)
         self.product(np.column_stack([z, np.ones(self.m)]), self.kept, self.sums)
         self.add(PULL, np.array([_LOG2 * unit * scale]), self.sums, self.phi, width, self.back)
         self.pull_back(layers)
+
+    def sieve(self, tests: Array) -> tuple[int, int]:
+        """Add a sieve; returns the rows of features and norm of those who pass."""
+        panels, width = _panels(tests), len(tests) - 2
+        rows_of_tests, queue = self.rows, self.rows + tests.shape[1]
+        self.rows = queue + width + 1
+        self.add(SIEVE, panels, self.phi, width, self.norm, len(panels), rows_of_tests, queue)
+        return queue, queue + width
 
     def layers(self, component: Component) -> list[_Layer]:
         """Steps of the component's network."""
@@ -159,9 +173,12 @@ def _panels(matrix: Array) -> Array:
     return padded.reshape(k, -1, PANEL).transpose(1, 0, 2)
 
 
-def pack(parameters: KefParameters, gradient: bool = False) -> Program:
-    """The steps that compute f, and with `gradient` its gradient, in d rows behind those of x."""
-    packer = _Packer(parameters, gradient)
+def pack(parameters: KefParameters, gradient: bool = False, samples: Array | None = None) -> Program:
+    """The steps that compute f, and with `gradient` its gradient, in d rows behind those of x.
+
+    With samples [n, d] it has sieves where most of them can pass by a kernel; `evaluate_sieved` runs it then.
+    """
+    packer = _Packer(parameters, gradient, samples)
     for component in parameters.components:
         packer.component(component)
     return Program(np.array(packer.steps, dtype=np.int64), np.concatenate(packer.weights), packer.rows)
@@ -252,29 +269,35 @@ def _add(rows, source, target, count):  # type: ignore[no-untyped-def]
 
 
 @njit
+def run_step(step, weights, rows, f):  # type: ignore[no-untyped-def]
+    """One step on the block in the workspace; kernels add to f float64 [BLOCK]."""
+    kind, at, n0, n1, n2, n3, n4, n5 = step
+    if kind == LAYER:
+        _layer(rows, weights, at, n0, n1, n2, n3, n4, n5 != 0)
+    elif kind == FEATURES:
+        _features(rows, weights, at, n0, n1, n2, n3)
+    elif kind == GAUSSIAN:
+        _gaussian(rows, weights, at, n0, n1, n2, n3, f)
+    elif kind == LINEAR:
+        _linear(rows, weights, at, n0, n1, f)
+    elif kind == KEPT_GAUSSIAN:
+        _kept_gaussian(rows, weights, at, n0, n1, n2, n3, n4, f)
+    elif kind == PULL:
+        _pull(rows, weights[at], n0, n1, n2, n3)
+    elif kind == SLOPE:
+        _slope(rows, n0, n1, n2)
+    elif kind == ADD:
+        _add(rows, n0, n1, n2)
+    elif kind == CONSTANT:
+        for j in range(n1):
+            rows[n0 + j] = weights[at + j]
+    else:
+        rows[n0 : n0 + n1] = np.float32(0)
+
+
+@njit
 def evaluate_block(program, rows, f):  # type: ignore[no-untyped-def]
-    """f float64 [BLOCK] of the samples in the first d rows of the workspace."""
+    """f float64 [BLOCK] of the samples in the first d rows of the workspace; the program has no sieve."""
     f[:] = 0.0
-    weights = program.weights
-    for kind, at, n0, n1, n2, n3, n4, n5 in program.steps:
-        if kind == LAYER:
-            _layer(rows, weights, at, n0, n1, n2, n3, n4, n5 != 0)
-        elif kind == FEATURES:
-            _features(rows, weights, at, n0, n1, n2, n3)
-        elif kind == GAUSSIAN:
-            _gaussian(rows, weights, at, n0, n1, n2, n3, f)
-        elif kind == LINEAR:
-            _linear(rows, weights, at, n0, n1, f)
-        elif kind == KEPT_GAUSSIAN:
-            _kept_gaussian(rows, weights, at, n0, n1, n2, n3, n4, f)
-        elif kind == PULL:
-            _pull(rows, weights[at], n0, n1, n2, n3)
-        elif kind == SLOPE:
-            _slope(rows, n0, n1, n2)
-        elif kind == ADD:
-            _add(rows, n0, n1, n2)
-        elif kind == CONSTANT:
-            for j in range(n1):
-                rows[n0 + j] = weights[at + j]
-        else:
-            rows[n0 : n0 + n1] = np.float32(0)
+    for step in program.steps:
+        run_step(step, program.weights, rows, f)

@@ -144,3 +144,11 @@ def test_an_override_with_a_name_concerns_only_that_dataset_or_model():
     plan = Plan("smoke", ("ring_tiny: comparison.fssd_locations=7",))
     assert plan.cell("ring_tiny", "gaussian").comparison.fssd_locations == 7
     assert plan.cell("wine_recognition", "gaussian").comparison.fssd_locations == 100
+
+
+def test_the_confirmation_draws_what_the_reproduction_has_not_seen():
+    fresh, seen = (
+        {(dataset, seed) for dataset, _, seed in Plan(name).cells} for name in ("confirmation", "reproduction")
+    )
+    assert len({seed for _, seed in fresh}) == 12
+    assert not fresh & seen

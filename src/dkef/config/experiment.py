@@ -13,7 +13,7 @@ from pydantic import Field
 from dkef.config.compose import NOT_YAML, compose_section, first_line
 from dkef.config.files import broken_file, check_choice, file_of, shown
 from dkef.config.sentences import suggestion
-from dkef.config.typed import Count, section, typed
+from dkef.config.typed import Count, Whole, section, typed
 from dkef.core.errors import ConfigError
 
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_]+$", description="letters, digits and _")]  # becomes part of paths
@@ -45,8 +45,9 @@ class Suite:
 
     datasets: list[Name]
     models: list[Name]
-    seeds: Count  # seeds 0 .. seeds - 1
+    seeds: Count  # how many
     overrides: list[str] = field(default_factory=list)
+    first_seed: Whole = 0  # above those of another experiment: draws that it has not seen
 
 
 @section

@@ -57,6 +57,7 @@ class Plan:
         ):
             for name in names:
                 check_choice(group, variants[name].of if name in variants else name, where)
+        seeds = range(suite.first_seed, suite.first_seed + suite.seeds)
         for dataset in suite.datasets:
             for model in suite.models:
                 if (dataset, model) in self._suite_of:
@@ -64,7 +65,7 @@ class Plan:
                         f"{where}: {dataset} x {model} stands in an earlier suite; give one a variant's name"
                     )
                 self._suite_of[dataset, model] = label
-                self.cells += [(dataset, model, seed) for seed in range(suite.seeds)]
+                self.cells += [(dataset, model, seed) for seed in seeds]
 
     def _check_names(self) -> None:
         everything = [name for cell in self._suite_of for name in cell]

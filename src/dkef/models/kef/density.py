@@ -124,8 +124,7 @@ class KefModel(DensityModel, of=KernelExponentialFamily):
         return Evaluation(log_density, score, curvature)
 
     def log_density(self, x: Array) -> Array:
-        x = np.asarray(x, dtype=np.float64)
-        return np.concatenate([self.parameters.log_density(rows) for rows in blocks(x, 1000)])
+        return self.parameters.log_density(np.asarray(x, dtype=np.float64))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n draws by Markov chain, one chain a draw; returns [n, d].

@@ -6,16 +6,22 @@ This plain form is what training hands over, what a model file holds and what th
 TensorFlow.
 """
 
+import functools
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from dkef.core.arrays import Array
+from dkef.core.arrays import Array, blocks
 from dkef.core.backend import Tensor, backend_of
 from dkef.models.layers import Layer, features
+
+# Of the kernel between a block of rows and all inducing points: larger ones leave the cache, and the system has to give
+# their memory anew for every block, which takes as long as the kernel does.
+BLOCK_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,11 @@ class KefParameters:
 
     def f(self, x: Array) -> Array:
         """sum_m alpha_m k(x, z_m); returns [n]."""
-        total: Array = sum((c.kernel(x, self.z) for c in self.components), np.zeros((len(x), len(self.z)))) @ self.alpha
+        seen = [(component, component.features(self.z)) for component in self.components]
+        total = np.empty(len(x))
+        for rows in blocks(len(x), max(1, BLOCK_BYTES // (8 * len(self.z)))):
+            parts = (component.kernel_of_features(component.features(x[rows]), psi) for component, psi in seen)
+            total[rows] = functools.reduce(operator.add, parts) @ self.alpha
         return total
 
     @property

@@ -20,7 +20,7 @@ from dkef.models.jets import Jet, functions_of
 from dkef.models.protocol import DensityModel, Evaluation
 
 EPSILON = 1e-5  # added to the variances of batch normalisation, as in the MAF code
-ROWS = 4096  # rows a block where only values are needed
+ROWS = 2048  # rows a block where only values are needed: arrays of a megabyte, which the system need not give anew
 JET_BYTES = 1 << 20  # of the largest array of derivatives: with more, they leave the cache and take up to twice as long
 
 Moments = tuple[Tensor, Tensor]  # mean and variance of each coordinate, [D]

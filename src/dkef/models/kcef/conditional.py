@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from dkef.core.arrays import Array
 
@@ -76,6 +75,8 @@ def fit_beta(rows: Rows, hyper: Hyper) -> Array:
     A derivative in y_b is one in r = y_b - y_c, one in y_c is minus one in r: so
     G = -k2 and h = mean_c [k3 - q1_c k2].
     """
+    from scipy.linalg import cho_factor, cho_solve  # a fitted density does without
+
     n = len(rows.q1)
     _, _, k2, k3 = derivatives(kernel(rows, hyper), rows.r, hyper.g_y, 3)
     h = (k3.sum(axis=1) - k2 @ rows.q1) / n

@@ -27,6 +27,7 @@ from dkef.core.arrays import Array, blocks, log_sum_exp
 from dkef.models.kcef.conditional import Hyper, Rows, derivatives, fit_beta
 from dkef.models.protocol import DensityModel, Evaluation
 
+ROWS = 100  # a block of which derivatives are formed: ten arrays [rows, N] that should stay in the cache
 REACH = 9.0  # the grid ends so many base_std beyond the data, where q0 has fallen by exp(-40)
 
 
@@ -158,12 +159,14 @@ class Conditional:
         """The factor and its derivatives at u [n, p], y [n], so many rows at once."""
         distinct, row_of = distinct_rows(u)
         # at least one part, even of no rows
-        parts = [self.normaliser(distinct[rows], grid_features) for rows in blocks(max(len(distinct), 1), batch)]
+        size = min(batch, ROWS)
+        parts = [self.normaliser(distinct[rows], grid_features) for rows in blocks(max(len(distinct), 1), size)]
         log_z, z_u, z_uu = (np.concatenate(part)[row_of] for part in zip(*parts, strict=True))
         local = Local(*(np.empty_like(a) for a in (y, y, y, u, u)))
-        for rows in blocks(len(u), batch):
+        for rows in blocks(len(u), size):
             weights = self.weights(u[rows])
-            w, w1, w2 = self.features(y[rows], order=2)
+            levels, level_of = np.unique(y[rows], return_inverse=True)  # on a grid they are few
+            w, w1, w2 = (part[level_of] for part in self.features(levels, order=2))
             d_u, d_uu = self.moments_over_u(weights * w, u[rows])
             local.log_p[rows] = (weights * w).sum(axis=1) + self.log_q0(y[rows]) - log_z[rows]
             local.d_y[rows] = (weights * w1).sum(axis=1) - y[rows] / self.base_std**2
@@ -178,7 +181,7 @@ class Conditional:
         on_grid = len(distinct) * len(levels) <= 2 * len(y)
         columns = np.concatenate([grid_features, self.features(levels)[0]]) if on_grid else grid_features
         log_z, f = np.empty(len(distinct)), np.empty((len(distinct), len(columns) - self.nodes))
-        for rows in blocks(len(distinct), batch):
+        for rows in blocks(len(distinct), min(batch, ROWS)):
             sums = self.weights(distinct[rows]) @ columns.T
             log_z[rows] = log_sum_exp(sums[:, : self.nodes] + self.log_q0(self.grid), axis=1) + math.log(self.step)
             f[rows] = sums[:, self.nodes :]

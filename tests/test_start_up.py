@@ -1,5 +1,6 @@
 """What a job loads before it works, asked in a process of its own."""
 
+import json
 import os
 import subprocess
 import sys
@@ -44,6 +45,26 @@ def test_tensorflow_comes_without_keras_and_leaves_it_to_who_asks() -> None:
     assert not loaded(code) & {"keras", "sklearn", "matplotlib"}
     assert "keras" in loaded(code + "tf.keras.layers.Dense(1)\n")
     assert "keras" in loaded(code + "assert 'TF_USE_LEGACY_KERAS' not in os.environ\nimport keras\n")
+
+
+def test_namespaces_of_tensorflow_are_loaded_when_they_are_used() -> None:
+    """And hold what they hold after an ordinary import, also those that share their name with a package."""
+    look = (
+        "import json, pathlib, sys\nbefore = set(sys.modules)\n"
+        "parts = [path.name for path in pathlib.Path(tf.__file__).parent.glob('_api/v2/[a-z]*') if path.is_dir()]\n"
+        "held = {part: dir(getattr(tf, part)) for part in ['compat', *sorted(parts)] if dir(tf.compat.v1)}\n"
+        "print(json.dumps(['tensorflow.python.keras' in before, held]))"
+    )
+    ordinary = "import os\nos.environ['TF_USE_LEGACY_KERAS'] = '1'\nimport tensorflow as tf\n"
+    found = []
+    for code in (ordinary, "from dkef.core.tensorflow import tf\n"):
+        command = [sys.executable, "-c", code + look]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    (eager, expected), (early, held) = found
+    assert eager
+    assert not early
+    assert held == expected
 
 
 def test_one_module_imports_tensorflow() -> None:

@@ -5,6 +5,7 @@ Code past this module sees frozen dataclasses or the canonical JSON slice of one
 
 import functools
 from collections.abc import Mapping
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -15,6 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError  # type: ignore[import-untyped]
 
 from dkef.config.files import broken_file, choices, config_folder, file_with, outside_folders
+from dkef.config.kept_cells import KeptCells
 from dkef.config.schema.cell import Cell
 from dkef.config.sentences import RuleError, UnknownKeyError, unknown
 from dkef.config.typed import build
@@ -44,21 +46,30 @@ def compose_section(name: str, overrides: tuple[str, ...] = ()) -> DictConfig:
 
 
 @functools.cache
-def compose_cell(overrides: tuple[str, ...]) -> Cell:
+def compose_cell(overrides: tuple[str, ...], kept: KeptCells | None = None) -> Cell:
     """The checked configuration of one (dataset, model), given Hydra overrides such as "dataset=ring"."""
     parsed = [_parsed(override) for override in overrides]
     chosen = {p.key_or_group: str(p.value()) for p in parsed if p.key_or_group in GROUPS and p.package is None}
+    given = tuple(map(_as_hydra_takes_it, parsed))
     try:
-        composed = compose_section("config", tuple(map(_as_hydra_takes_it, parsed)))
-        known = composed.hydra.runtime.choices.items()
-        chosen = {group: str(name) for group, name in known if "/" not in group and "@" not in group}
-        values = {str(key): OmegaConf.to_container(composed[key], resolve=True) for key in composed if key != "hydra"}
+        composed = _composed(given) if kept is None else kept.cell(given, _composed)
+        chosen, values = composed["chosen"], composed["values"]
     except (HydraException, OmegaConfBaseException, *NOT_YAML) as error:
         raise ConfigError(broken_file(chosen) or _astray(error, overrides, chosen)) from None
     try:
         return build(Cell, values)
     except RuleError as error:
         raise _at_home(error, parsed, chosen) from None
+
+
+def _composed(overrides: tuple[str, ...]) -> dict[str, Any]:
+    """What Hydra makes of overrides, in plain types: the values of a cell, and which files it chose."""
+    composed = compose_section("config", overrides)
+    known = composed.hydra.runtime.choices.items()
+    return {
+        "chosen": {group: str(name) for group, name in known if "/" not in group and "@" not in group},
+        "values": {str(key): OmegaConf.to_container(composed[key], resolve=True) for key in composed if key != "hydra"},
+    }
 
 
 @functools.cache

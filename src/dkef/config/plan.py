@@ -21,6 +21,7 @@ from dkef.config.experiment import (
     varied_sets,
 )
 from dkef.config.files import ABSENT, check_choice, entry_at
+from dkef.config.kept_cells import KeptCells
 from dkef.config.schema.cell import Cell
 from dkef.config.specification import is_normalised, log_z_obstacle
 from dkef.config.typed import instantiate, plain, typed
@@ -36,6 +37,7 @@ class Plan:
         self.experiment = load_experiment(name)
         self.file = experiment_file(name)
         self.overrides = overrides
+        self._kept = KeptCells(name)
         self._suite_of: dict[tuple[str, str], str] = {}
         self.cells: list[tuple[str, str, int]] = []
         for label, suite in self.experiment.suites.items():
@@ -88,13 +90,14 @@ class Plan:
                 )
             if obstacle := log_z_obstacle(self.spec(dataset, model), self.cell(dataset, model).normaliser):
                 raise ConfigError(f"{self.file}: model {model} {obstacle}")
+        self._kept.write()
 
     @functools.cache  # noqa: B019 - a plan lives as long as the process
     def cell(self, dataset: str, model: str) -> Cell:
         """The whole configuration of a (dataset, model) of this experiment."""
         given = list(self._overrides(dataset, model))
         try:
-            return compose_cell((*self._choices(dataset, model), *(override for _, override in given)))
+            return compose_cell((*self._choices(dataset, model), *(override for _, override in given)), self._kept)
         except OverrideError as error:
             where = next((place for place, override in reversed(given) if override == error.override), self.file)
             raise ConfigError(f"{where}, {error}{self._others_with(error, dataset, model)}") from None

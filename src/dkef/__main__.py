@@ -16,8 +16,11 @@ STAGES = Path(__file__).with_name("stages")
 
 def stages() -> dict[str, str]:
     """What every stage does, by its name; read, not imported."""
-    files = sorted(path for path in STAGES.glob("*.py") if path.stem != "__init__")
-    return {path.stem: _summary(path) for path in files}
+    return {path.stem: _summary(path) for path in _files()}
+
+
+def _files() -> list[Path]:
+    return sorted(path for path in STAGES.glob("*.py") if path.stem != "__init__")
 
 
 def _summary(path: Path) -> str:
@@ -34,7 +37,7 @@ def main() -> None:
         )
         return
     name, *rest = words
-    if name not in stages():
+    if name not in {path.stem for path in _files()}:
         from dkef.config.sentences import unknown  # pydantic takes a third of a second
 
         raise DkefError(unknown("stage", name, stages()))

@@ -7,7 +7,6 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -65,4 +64,6 @@ def code_version() -> str:
 @functools.cache
 def library_versions() -> dict[str, str]:
     """Versions of Python and of the libraries that numbers depend on."""
+    from importlib import metadata  # which loads the standard library's e-mail, and most jobs do without
+
     return {"python": platform.python_version()} | {name: metadata.version(name) for name in LIBRARIES}

@@ -50,6 +50,7 @@ class Sums(NamedTuple):
     """What one rule gives."""
 
     log_z: float
+    points: int
     true_mass: float | None = None  # of the true density: 1, unless the rule is too coarse for it
     kl: float | None = None  # KL(p_true || p~ / Z)
     fisher: float | None = None  # half the mean squared distance of the scores under p_true
@@ -104,7 +105,6 @@ def integrate(
         raise DkefError(f"quadrature in {d} dimensions was asked for; it is possible in 1 and 2")
     levels, left_out, looked_at = levels_with_mass(log_density, d, truth)
     coarse, fine = (_sums([shell(level, d, split) for level in levels], log_density, truth, score) for split in (1, 2))
-    size = sum(len(shell(level, d, split).x) for level in levels for split in (1, 2))
 
     def both(name: str, missing: float) -> Integral | None:
         value, other = getattr(fine, name), getattr(coarse, name)
@@ -120,7 +120,7 @@ def integrate(
         kl=both("kl", share),
         fisher=both("fisher", 0.0),
         reach=HALF_WIDTH * 2.0 ** max(levels),
-        points=size + looked_at,
+        points=coarse.points + fine.points + looked_at,
         edge=max(levels) == SHELLS,
     )
 
@@ -167,7 +167,7 @@ def _sums(parts: list[Nodes], log_density: LogDensity, truth: Distribution | Non
     require_finite("log densities of the quadrature", np.where(np.isneginf(log_p), 0.0, log_p))
     log_z = float(log_sum_exp(log_p + log_w))
     if truth is None:
-        return Sums(log_z)
+        return Sums(log_z, len(x))
     log_t = truth.log_density(x)
     drawn = log_t > log_t.max() - NO_MASS
     weight = np.exp(log_t[drawn] + log_w[drawn])
@@ -178,7 +178,7 @@ def _sums(parts: list[Nodes], log_density: LogDensity, truth: Distribution | Non
         apart = _in_blocks(score, x[drawn]) - truth.score(x[drawn])
         require_finite("scores where the truth has mass", apart)
         fisher = 0.5 * float(weight @ (apart**2).sum(axis=1))
-    return Sums(log_z, float(weight.sum()), kl, fisher)
+    return Sums(log_z, len(x), float(weight.sum()), kl, fisher)
 
 
 def _in_blocks(function: Callable[[Array], Array], x: Array) -> Array:

@@ -119,7 +119,7 @@ def test_an_edit_of_a_default_value_in_a_signature_is_an_edit_of_a_formula(proje
 
 
 def test_a_formula_of_a_model_that_nobody_runs_reruns_nothing(project):
-    project.edit("src/dkef/models/kcef/density.py", "logsumexp(", "0.0 + logsumexp(")
+    project.edit("src/dkef/models/kcef/density.py", "log_sum_exp(", "0.0 + log_sum_exp(")
     project.edit("src/dkef/normaliser/bias_bound.py", "math.log(", "0.0 + math.log(")
     assert project.planned() == {}
 

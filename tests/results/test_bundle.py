@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dkef.config.plan import Plan
 from dkef.core.errors import DkefError
 from dkef.report.bundled import write_all
 from dkef.report.figures.drawing import draw
@@ -143,6 +144,21 @@ def test_a_cell_that_was_run_again_replaces_its_older_self_when_asked(tmp_path, 
     digests = dict(zip(found.keys, found.cells["config_digest"], strict=True))
     assert {key for key, digest in digests.items() if digest == "c1"} == set(again.keys)
     assert len(digests) == 2 * 5
+
+
+def test_panels_that_no_figure_draws_leave_the_bundle_and_their_facts_stay(tmp_path):
+    whole = bundle()
+    write_bundle(tmp_path, whole)
+    assert [path.name for path in tmp_path.glob("grids/*/*_seed*.h5")] == ["dkef_seed0.h5"]
+    write_bundle(tmp_path, whole.without_panels({("redwine", "dkef")}))
+    assert not list(tmp_path.glob("grids/*/*_seed*.h5"))
+    assert read_bundle(tmp_path).facts == whole.facts
+
+
+def test_variants_that_one_of_several_sets_has_are_not_drawn():
+    undrawn = Plan("reproduction").undrawn()
+    assert ("ring", "dkef_g15_no_skip") in undrawn
+    assert ("ring", "dkef_g15_recommended") not in undrawn, "all synthetic sets have it"
 
 
 def test_other_experiments_do_not_merge():

@@ -243,7 +243,7 @@ class Plan:
 
     def experiment_slice(self) -> str:
         """Names, titles, models, reference and seeds of all datasets: what figures, claims and pages are given."""
-        on_some, of = models_beside(self.experiment, self._suite_of), varied_sets(self.experiment, self._suite_of)
+        undrawn, of = self.undrawn(), varied_sets(self.experiment, self._suite_of)
         entries = [
             {
                 "name": dataset,
@@ -255,13 +255,18 @@ class Plan:
                 "seeds": self.seeds(dataset),
                 "by_q0": [model for model in self.models(dataset) if self.by_q0(dataset, model)],
                 "runs": dict(Counter(model for name, model, _ in self.cells if name == dataset)),
-                "beside": [model for model in self.models(dataset) if model in on_some],
+                "beside": [model for model in self.models(dataset) if (dataset, model) in undrawn],
                 "variant_of": of.get(dataset),
             }
             for dataset in self.datasets()
         ]
         read = {key: getattr(self.experiment, key) for key in ("title", "reduced", "paper_budgets")}
         return canonical({"experiment": self.name} | read | {"datasets": entries})
+
+    def undrawn(self) -> set[tuple[str, str]]:
+        """Datasets with those of their models that stand in tables, not in figures."""
+        on_some = models_beside(self.experiment, self._suite_of)
+        return {(dataset, model) for dataset, model in self._suite_of if model in on_some}
 
     def by_q0(self, dataset: str, model: str) -> bool:
         """Whether log Z rests on samples from q0 alone, as many as were asked for."""

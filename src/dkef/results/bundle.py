@@ -11,8 +11,8 @@ A bundle alone is enough for every figure, table and claim. Bundles of several m
 
 import gzip
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,10 @@ class Bundle:
             {key: grid for key, grid in self.grids.items() if key in keys},
         )
 
+    def without_panels(self, models: Collection[tuple[str, str]]) -> "Bundle":
+        """The same without the arrays of models, each named with its dataset, that no figure draws."""
+        return replace(self, grids={key: grid for key, grid in self.grids.items() if key[:2] not in models})
+
 
 def keys_of(frame: pd.DataFrame) -> list[Key]:
     """The cell of each row."""
@@ -83,6 +87,9 @@ def write_bundle(folder: Path, bundle: Bundle) -> None:
 def _write_grids(folder: Path, grids: Mapping[Key, Grid]) -> None:
     """A file a grid; the true density, which all grids of a set have, in a file of its own."""
     short = {key: _short(grid.arrays) for key, grid in sorted(grids.items())}
+    files = {key: folder / key[0] / f"{key[1]}_seed{key[2]}.h5" for key in short}
+    for path in set(folder.glob("*/*_seed*.h5")) - set(files.values()):
+        path.unlink()  # of a panel that is no longer kept
     truths: dict[str, dict[str, Array]] = {}
     for (dataset, _, _), arrays in short.items():
         if TRUTH in arrays:
@@ -91,7 +98,7 @@ def _write_grids(folder: Path, grids: Mapping[Key, Grid]) -> None:
         write_hdf5(folder / dataset / TRUTH_FILE, truth, {"dataset": dataset}, **SMALL)
     for (dataset, model, seed), arrays in short.items():
         own = {name: array for name, array in arrays.items() if name != TRUTH or not _equal(truths[dataset], arrays)}
-        path, facts = folder / dataset / f"{model}_seed{seed}.h5", grids[dataset, model, seed].facts
+        path, facts = files[dataset, model, seed], grids[dataset, model, seed].facts
         if not path.is_file() or read_grid(path)[1].facts != facts:
             write_hdf5(path, own, facts, **SMALL)
 

@@ -23,6 +23,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = collect(args.experiment, plan.cells, args.root)
     if args.replace:
         known = [bundle.part(set(bundle.keys) - set(found.keys)) for bundle in known]
-    bundle = merge([*known, found])
+    bundle = merge([*known, found]).without_panels(plan.undrawn())
     write_bundle(out, bundle)
     print(f"{out}: {len(bundle.cells)} of {len(plan.cells)} cells, {len(found.cells)} of them found here")

@@ -6,8 +6,10 @@ import pytest
 
 from dkef.config.jobs import Job, Wanted, pending_jobs
 from dkef.config.plan import Plan
+from dkef.core.tables import write_table
 from dkef.results.cost import CostModel, Estimate, Rate, family, memory_requests, read_rates, read_sizes
 from dkef.results.schedule import Schedule
+from dkef.results.tables import CELLS
 
 ROOT = Path(__file__).parents[1]
 EXPERIMENT = """
@@ -127,6 +129,21 @@ def test_the_table_names_the_largest_request_and_the_wall_time(plan: Plan, tmp_p
 def test_families_of_models() -> None:
     assert family("mixture_maf_mog") == "maf"
     assert family("dkef_g15") == family("dkef") == "dkef"
+
+
+def test_what_the_reproduction_took_goes_before_the_list_of_rates(tmp_path: Path) -> None:
+    listed = "ring,gaussian,,9,old\ntrain,ring,maf,,7,old\nevaluate,ring,gaussian,,1,old\n"
+    (tmp_path / "resources").mkdir()
+    (tmp_path / "resources/rates.csv").write_text("stage,dataset,model,samples,cpu_seconds,source\ntrain," + listed)
+    took = [(2.0, 30.0), (4.0, 50.0), (6.0, None)]  # of training and log Z, which one run does not have
+    cell = dict.fromkeys(CELLS, "") | {"dataset": "ring", "model": "gaussian"}
+    rows = [cell | {"seed": k, "train_seconds": a, "normalise_seconds": b} for k, (a, b) in enumerate(took)]
+    write_table(tmp_path / "reproduction/cells.csv", CELLS, rows)
+    found = [(rate.stage, rate.dataset, rate.model, rate.cpu_seconds) for rate in read_rates(tmp_path / "resources")]
+    assert found == [
+        ("train", "ring", "gaussian", 4.0), ("normalise_target", "ring", "gaussian", 40.0),
+        ("train", "ring", "maf", 7.0), ("evaluate", "ring", "gaussian", 1.0),
+    ]  # fmt: skip
 
 
 def test_the_recorded_rates_and_sizes_can_be_read_and_fit_together() -> None:

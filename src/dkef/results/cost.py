@@ -1,8 +1,10 @@
-"""What the jobs of an experiment will cost, from what jobs have cost: results/published/resources/rates.csv.
+"""What the jobs of an experiment will cost, from what jobs have cost.
 
-A job costs what the same stage took with the same model on the same dataset. Where that was never run, it is scaled
-from the closest run: the cheapest job of a stage is taken for start-up, and the rest grows with rows and dimension by
-the powers below. Jobs that draw samples cost in proportion to them. Training ends at the model's time budget.
+Training and log Z of the paper's models have the means of the published reproduction, results/published/reproduction;
+all else stands in results/published/resources/rates.csv. A job costs what the same stage took with the same model on
+the same dataset. Where that was never run, it is scaled from the closest run: the cheapest job of a stage is taken for
+start-up, and the rest grows with rows and dimension by the powers below. Jobs that draw samples cost in proportion to
+them. Training ends at the model's time budget.
 """
 
 import math
@@ -14,6 +16,7 @@ from pathlib import Path
 from dkef.config.jobs import Job
 from dkef.config.plan import Plan
 from dkef.core.tables import read_table
+from dkef.results.tables import CELLS
 
 COLUMNS = ("stage", "dataset", "model", "samples", "cpu_seconds", "source")
 SIZES = ("dataset", "rows", "dimension")
@@ -44,9 +47,26 @@ class Estimate:
 
 
 def read_rates(folder: Path) -> list[Rate]:
-    """rates.csv of a folder."""
+    """rates.csv of a folder, and the means of the bundle beside it, which go before."""
     table = read_table(folder / "rates.csv", COLUMNS, numbers=("samples", "cpu_seconds"))
-    return [Rate(*row) for row in table[list(COLUMNS[:-1])].itertuples(index=False, name=None)]
+    listed = [Rate(*row) for row in table[list(COLUMNS[:-1])].itertuples(index=False, name=None)]
+    published = published_rates(folder.with_name("reproduction") / "cells.csv")
+    known = {(rate.stage, rate.dataset, rate.model) for rate in published}
+    return published + [rate for rate in listed if (rate.stage, rate.dataset, rate.model) not in known]
+
+
+def published_rates(cells: Path) -> list[Rate]:
+    """Mean seconds of training and of log Z to a tolerance, by dataset and model; none where there is no such file."""
+    if not cells.is_file():
+        return []
+    seconds = {"train": "train_seconds", "normalise_target": "normalise_seconds"}
+    table = read_table(cells, CELLS, numbers=tuple(seconds.values()))
+    means = table.groupby(["dataset", "model"], as_index=False)[list(seconds.values())].mean()
+    return [
+        Rate(stage, dataset, model, 0.0, found)
+        for stage, column in seconds.items()
+        for dataset, model, found in means[["dataset", "model", column]].dropna().itertuples(index=False, name=None)
+    ]
 
 
 def read_sizes(folder: Path) -> dict[str, tuple[float, float]]:

@@ -3,16 +3,19 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dkef.config.experiment import load_experiment
 from dkef.config.plan import Plan
+from dkef.core.errors import ConfigError
 from dkef.core.tables import read_table
-from dkef.report.claims.catalogue import STATEMENTS
+from dkef.report.claims.catalogue import STATEMENTS, judge_all
 from dkef.report.claims.verdict import FAILED, HELD, OPEN
 from dkef.results.experiment import ExperimentInfo
+from dkef.results.lookup import Results
 from dkef.results.tables import BEHIND_CLAIMS, CLAIMS, TRACES
 from tests.made_up import benchmark_metrics, summary_of
 
@@ -58,6 +61,14 @@ def test_a_reduced_experiment_decides_only_if_each_run_is_the_papers(name: str, 
     experiment = load_experiment(name)
     assert experiment.reduced
     assert experiment.paper_budgets == decides
+
+
+def test_an_experiment_that_names_claims_is_judged_by_no_other() -> None:
+    info = ExperimentInfo.parse(Plan("confirmation").experiment_slice())
+    rows = judge_all(Results(info, {}))
+    assert {row["claim"] for row in rows} == set(info.claims) < {statement.name for statement in STATEMENTS}
+    with pytest.raises(ConfigError, match=r"claim 'training_is_stabel' is unknown; did you mean training_is_stable\?"):
+        judge_all(Results(replace(info, claims=("training_is_stabel",)), {}))
 
 
 def test_every_claim_stands_in_the_list_of_sentences() -> None:

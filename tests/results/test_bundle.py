@@ -16,7 +16,7 @@ from dkef.report.figures.drawing import draw
 from dkef.results.bundle import CELL_NUMBERS, CELLS, Bundle, merge, read_bundle, write_bundle
 from dkef.results.publish import results_of
 from dkef.results.read import Grid
-from dkef.results.tables import GRIDS, METRICS
+from dkef.results.tables import GRIDS, METRICS, OBJECTIVE_COSTS
 from dkef.stages import publish
 from tests.made_up import benchmark_metrics, scales_inputs, synthetic_inputs, trace
 
@@ -70,6 +70,15 @@ def test_a_bundle_reads_as_it_was_written(tmp_path):
     maf = values[(values["model"] == "maf") & (values["metric"] == "score_loss")]["value"]
     assert [run.value for run in results.runs("redwine", "maf", "score_loss").values()] == list(maf)
     assert results.median("redwine", "maf", "score_loss").value == np.median(maf)
+
+
+def test_claims_on_cost_read_the_step_times_of_a_bundle(tmp_path):
+    wrote = bundle()
+    wrote = replace(wrote, cells=wrote.cells.assign(cpu_seconds_per_step=np.arange(6.0)))
+    write_bundle(tmp_path, wrote)
+    costs = results_of(read_bundle(tmp_path), config()).frame(OBJECTIVE_COSTS)
+    chosen = costs[(costs["model"] == "dkef") & (costs["seed"] == 2)]
+    assert list(chosen["cpu_seconds_per_step"]) == [2.0]
 
 
 def test_a_density_of_one_coordinate_is_drawn_as_a_smooth_line(tmp_path):

@@ -60,6 +60,7 @@ class Experiment:
     figures: list[str]
     reduced: str | None = None  # how the run is smaller than the paper's; stands in every figure
     paper_budgets: bool = False  # it is so in sets and seeds only: each run is the paper's, and claims can be decided
+    claims: list[str] = field(default_factory=list)  # those that it was planned to decide; none named: all
     datasets: dict[str, Variant] = field(default_factory=dict)  # variants of datasets, by their new name
     models: dict[str, Variant] = field(default_factory=dict)  # variants of models, by their new name
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)  # settings of stages that belong to no cell

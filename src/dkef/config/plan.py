@@ -260,7 +260,7 @@ class Plan:
             }
             for dataset in self.datasets()
         ]
-        read = {key: getattr(self.experiment, key) for key in ("title", "reduced", "paper_budgets")}
+        read = {key: getattr(self.experiment, key) for key in ("title", "reduced", "paper_budgets", "claims")}
         return canonical({"experiment": self.name} | read | {"datasets": entries})
 
     def undrawn(self) -> set[tuple[str, str]]:

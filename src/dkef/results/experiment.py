@@ -41,6 +41,7 @@ class ExperimentInfo:
     datasets: tuple[DatasetEntry, ...]
     reduced: str | None = None  # how this run is smaller than the paper's; printed in the figure
     paper_budgets: bool = False  # `reduced` concerns sets and seeds only: a claim on whole sets can be decided
+    claims: tuple[str, ...] = ()  # that the experiment was planned to decide; none named: all
 
     @classmethod
     def parse(cls, text: str) -> "ExperimentInfo":

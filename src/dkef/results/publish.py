@@ -13,13 +13,13 @@ import pandas as pd
 from dkef.core.files import read_json
 from dkef.core.tables import as_numbers, read_table
 from dkef.metrics.summary import summary_rows
-from dkef.models.storage import read_training
+from dkef.models.storage import read_record, read_training
 from dkef.results.bundle import TRACE, Bundle, keys_of
 from dkef.results.experiment import DatasetEntry, ExperimentInfo
 from dkef.results.gather import order_metrics
 from dkef.results.lookup import Results
 from dkef.results.read import Grid, Key, cell_folder, core_seconds, read_grid, read_trace
-from dkef.results.tables import CELLS, CELLS_TABLE, GRIDS, METRICS, SUMMARY, TRACES
+from dkef.results.tables import CELLS, CELLS_TABLE, GRIDS, METRICS, OBJECTIVE_COSTS, SUMMARY, TRACES
 
 PANEL_SEED = 0  # the run whose density Figure 2 draws
 
@@ -64,6 +64,7 @@ def _cell(key: Key, folder: Path) -> dict[str, Any]:
         "train_seconds": _seconds(folder, "train"),
         "normalise_seconds": _seconds(folder, "normalise_*", "normalise/**/*"),  # the second: pilot and chunks
         "other_seconds": _seconds(folder, "evaluate", "grid", "compare"),
+        "cpu_seconds_per_step": read_record(folder / "model.h5").get("notes", {}).get("cpu_seconds_per_step"),
     }  # fmt: skip
 
 
@@ -124,6 +125,7 @@ def results_of(bundle: Bundle, config: str) -> Results:
         GRIDS.name: grids,
         TRACES.name: dict(bundle.traces),
         CELLS_TABLE.name: bundle.cells,
+        OBJECTIVE_COSTS.name: bundle.cells.reindex(columns=OBJECTIVE_COSTS.columns),
     }
     return Results(info, tables)
 

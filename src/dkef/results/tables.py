@@ -146,10 +146,11 @@ BEHIND_REFERENCE_VALUES = (SUMMARY, KNOWN_VALUES)
 CELLS = (
     "dataset", "model", "seed", "config_digest", "code_version", "code_date", "processor", "libraries",
     "status", "stopped", "effective_sample_size", "nearest_neighbour_ratio",
-    "train_seconds", "normalise_seconds", "other_seconds",
+    "train_seconds", "normalise_seconds", "other_seconds", "cpu_seconds_per_step",
 )  # fmt: skip
 SECONDS = ("train_seconds", "normalise_seconds", "other_seconds")  # of all jobs; those of log Z may be many
-CELL_NUMBERS = ("effective_sample_size", "nearest_neighbour_ratio", *SECONDS)  # the first two as in log_z.json
+# The first two as in log_z.json, the last as a training notes it.
+CELL_NUMBERS = ("effective_sample_size", "nearest_neighbour_ratio", *SECONDS, "cpu_seconds_per_step")
 CELLS_TABLE = Table(
     "cells", "results/published/{experiment}/cells.csv", columns=CELLS,
     texts=tuple(name for name in CELLS if name not in (*CELL_NUMBERS, "seed")),

@@ -4,6 +4,8 @@ A row has the paper's sentence and its place, the rule in words, the test with i
 verdict: held, did not hold, or not decidable with these runs and why.
 """
 
+from dkef.config.sentences import unknown
+from dkef.core.errors import ConfigError
 from dkef.report.claims import benchmark, choices, learning, objectives, synthetic, theory
 from dkef.report.claims.verdict import Statement
 from dkef.results.lookup import Results
@@ -15,9 +17,14 @@ STATEMENTS: tuple[Statement, ...] = (
 
 
 def judge_all(results: Results) -> list[dict[str, str]]:
-    """One row of claims.csv for each statement."""
+    """One row of claims.csv for each statement that the experiment is to decide."""
+    known = {claim.name: claim for claim in STATEMENTS}
+    for name in results.info.claims:
+        if name not in known:
+            raise ConfigError(unknown("claim", name, known))
     return [
         {"claim": claim.name, "place": claim.place, "statement": claim.text, "rule": claim.rule}
         | vars(claim.check(results))
         for claim in STATEMENTS
+        if not results.info.claims or claim.name in results.info.claims
     ]

@@ -1,5 +1,6 @@
 """Mistakes in the configuration stop at the door, with one sentence each."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from dkef.config.compose import compose_cell
 from dkef.config.experiment import load_experiment
 from dkef.config.files import config_folder
-from dkef.config.plan import Plan
+from dkef.config.plan import KEEP_MEMORY, Plan, share_with_jobs
 from dkef.core.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
@@ -144,6 +145,15 @@ def test_an_override_with_a_name_concerns_only_that_dataset_or_model():
     plan = Plan("smoke", ("ring_tiny: comparison.fssd_locations=7",))
     assert plan.cell("ring_tiny", "gaussian").comparison.fssd_locations == 7
     assert plan.cell("wine_recognition", "gaussian").comparison.fssd_locations == 100
+
+
+def test_jobs_keep_the_memory_they_free_unless_the_user_says_otherwise(monkeypatch):
+    for name in ("PATH", "PYTHONPATH", "DKEF_CODE_VERSION", *KEEP_MEMORY):
+        monkeypatch.setenv(name, "user's")  # so that all are as before after the test
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_")
+    share_with_jobs()
+    assert os.environ["MALLOC_MMAP_THRESHOLD_"] == "user's"
+    assert int(os.environ["MALLOC_TRIM_THRESHOLD_"]) == 2**29
 
 
 def test_the_confirmation_draws_what_the_reproduction_has_not_seen():

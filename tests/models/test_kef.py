@@ -48,6 +48,17 @@ def test_batches_change_nothing():
     np.testing.assert_allclose(parts.log_density, model.log_density(x), rtol=1e-12)
 
 
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_the_score_alone_is_that_of_the_evaluation_at_any_number_of_points(n: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(KefParameters, "block_rows", 3)
+    model, x = KefModel(mixture()), example_points(n)
+    log_p, score = model.log_density_and_score(x)
+    # Forward jets against reverse differentiation, block by block.
+    np.testing.assert_allclose(score, model.evaluate(x).score, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(log_p, model.evaluate(x).log_density, rtol=0, atol=1e-12)
+    assert np.array_equal(model.score(x), score)
+
+
 def test_a_stored_model_is_restored_with_equal_numbers(tmp_path: Path):
     model = KefModel(mixture())
     write_model(tmp_path / "model.h5", Fit(model), {})

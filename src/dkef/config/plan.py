@@ -28,6 +28,10 @@ from dkef.config.typed import instantiate, plain, typed
 from dkef.core.errors import ConfigError
 from dkef.core.provenance import canonical, code_version
 
+# For glibc, in bytes: arrays of up to 32 MiB come from memory that a job keeps. Otherwise freed memory goes back, and a
+# training has the same pages mapped again at every step (DKEF-L-50 on Ring: 237,000 page faults instead of 84,000).
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(512 << 20)}
+
 
 class Plan:
     """The grid of one experiment: which cells there are, and what each stage of a cell is given."""
@@ -288,3 +292,5 @@ def share_with_jobs() -> None:
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     os.environ["DKEF_CODE_VERSION"] = code_version()
+    for name, size in KEEP_MEMORY.items():
+        os.environ.setdefault(name, size)

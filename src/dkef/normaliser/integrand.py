@@ -15,7 +15,7 @@ from dkef.core.arrays import Array
 from dkef.core.compiled import njit
 from dkef.core.errors import DkefError
 from dkef.core.provenance import array_digest, canonical, config_digest
-from dkef.models.kef.density import KefModel, blocks
+from dkef.models.kef.density import KefModel, in_blocks
 from dkef.models.kef.langevin import ScoreField
 from dkef.models.kef.parameters import BaseMeasure, KefParameters
 from dkef.models.protocol import BaseDensity, DensityModel
@@ -142,7 +142,7 @@ class ModelIntegrand(Integrand):
         return config_digest(structure + array_digest(*(np.asarray(arrays[name]) for name in sorted(arrays))))
 
     def log_density(self, x: Array) -> Array:
-        log_p = np.concatenate([np.asarray(self.model.log_density(part), np.float64) for part in blocks(x, BATCH)])
+        (log_p,) = in_blocks(lambda rows: [self.model.log_density(rows)], x, BATCH)
         if not np.isfinite(log_p).all():
             at = int(np.argmin(np.isfinite(log_p)))
             who, where = type(self.model).__name__, np.array2string(x[at], precision=3)

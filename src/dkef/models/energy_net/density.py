@@ -20,7 +20,7 @@ from dkef.core.backend import Tensor
 from dkef.core.errors import DkefError
 from dkef.models.energy_net.spec import EnergyNetwork
 from dkef.models.kef.base_measure import base_jet
-from dkef.models.kef.density import blocks, plus
+from dkef.models.kef.density import in_blocks, plus
 from dkef.models.kef.kernels import Expansion
 from dkef.models.kef.parameters import BaseMeasure
 from dkef.models.langevin import langevin_chains
@@ -71,26 +71,23 @@ class EnergyModel(DensityModel, of=EnergyNetwork):
         return -float(np.abs(self.weights["v"]).sum()) if self.top_activation == "tanh" else None
 
     def evaluate(self, x: Array, batch: int = 1000) -> Evaluation:
-        x = np.asarray(x, dtype=np.float64)
-        parts = [density_jet(self.layers, self._q0, rows) for rows in blocks(x, batch)]
-        return Evaluation(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return Evaluation(*in_blocks(lambda rows: density_jet(self.layers, self._q0, rows), x, batch))
 
     def log_density(self, x: Array) -> Array:
-        x = np.asarray(x, dtype=np.float64)
-        parts = [features(rows, self.layers)[:, 0] + self._q0.log_density(rows) for rows in blocks(x, ROWS)]
-        return np.concatenate(parts)
+        (log_p,) = in_blocks(lambda rows: [features(rows, self.layers)[:, 0] + self._q0.log_density(rows)], x, ROWS)
+        return log_p
 
     def score(self, x: Array) -> Array:
-        return self.log_density_and_score(np.asarray(x, dtype=np.float64))[1]
+        return self.log_density_and_score(x)[1]
 
     def log_density_and_score(self, x: Array) -> tuple[Array, Array]:
         """By reverse differentiation, whose cost does not grow with d."""
-        parts = []
-        for rows in blocks(x, ROWS):
-            f, pullback = features_and_pullback(rows, self.layers)
-            parts.append((f[:, 0] + self._q0.log_density(rows), pullback(np.ones_like(f)) + self._q0.score(rows)))
-        log_p, score = (np.concatenate(column) for column in zip(*parts, strict=True))
+        log_p, score = in_blocks(self._field, x, ROWS)
         return log_p, score
+
+    def _field(self, x: Array) -> tuple[Array, Array]:
+        f, pullback = features_and_pullback(x, self.layers)
+        return f[:, 0] + self._q0.log_density(x), pullback(np.ones_like(f)) + self._q0.score(x)
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n approximate draws [n, d]: a Markov chain for each starts at a draw of q0, which reaches all modes."""

@@ -2,12 +2,12 @@
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from dkef.core.arrays import Array
+from dkef.core.arrays import Array, blocks
 from dkef.core.backend import Tensor
 from dkef.core.errors import DkefError
 from dkef.models.kef.base_measure import base_jet
@@ -98,6 +98,13 @@ def _obstacle(parameters: KefParameters) -> str | None:
     return None
 
 
+def in_blocks(function: Callable[[Array], Iterable[Array]], x: Array, rows: int) -> tuple[Array, ...]:
+    """Arrays that a function gives for x [n, d], computed for some rows at a time, in float64."""
+    x = np.asarray(x, dtype=np.float64)
+    parts = [function(x[own]) for own in blocks(len(x), rows)] or [function(x)]  # even of no rows
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
 class KefModel(DensityModel, of=KernelExponentialFamily):
     """A kernel exponential family with the parameters of a finished fit; needs no TensorFlow."""
 
@@ -118,13 +125,17 @@ class KefModel(DensityModel, of=KernelExponentialFamily):
         return self.parameters.least_f
 
     def evaluate(self, x: Array, batch: int = 1000) -> Evaluation:
-        x = np.asarray(x, dtype=np.float64)
-        parts = [density_jet(self.parameters, rows, self.parameters.alpha) for rows in blocks(x, batch)]
-        log_density, score, curvature = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Evaluation(log_density, score, curvature)
+        return Evaluation(*in_blocks(lambda own: density_jet(self.parameters, own, self.parameters.alpha), x, batch))
 
     def log_density(self, x: Array) -> Array:
         return self.parameters.log_density(np.asarray(x, dtype=np.float64))
+
+    def score(self, x: Array) -> Array:
+        return self.log_density_and_score(x)[1]
+
+    def log_density_and_score(self, x: Array) -> tuple[Array, Array]:
+        log_p, score = in_blocks(ScoreField(self.parameters), x, self.parameters.block_rows)
+        return log_p, score
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """n draws by Markov chain, one chain a draw; returns [n, d].
@@ -146,8 +157,3 @@ class KefModel(DensityModel, of=KernelExponentialFamily):
     def restore(cls, settings: Mapping[str, Any], arrays: Mapping[str, Array]) -> Self:
         wide = {name: np.asarray(array, dtype=np.float64) for name, array in arrays.items()}
         return cls(KefParameters.restore(settings, wide))
-
-
-def blocks(x: Array, size: int) -> list[Array]:
-    """Consecutive pieces of at most `size` rows; at least one, even of no rows."""
-    return [x[i : i + size] for i in range(0, max(len(x), 1), size)]

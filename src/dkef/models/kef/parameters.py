@@ -104,10 +104,15 @@ class KefParameters:
         """sum_m alpha_m k(x, z_m); returns [n]."""
         seen = [(component, component.features(self.z)) for component in self.components]
         total = np.empty(len(x))
-        for rows in blocks(len(x), max(1, BLOCK_BYTES // (8 * len(self.z)))):
+        for rows in blocks(len(x), self.block_rows):
             parts = (component.kernel_of_features(component.features(x[rows]), psi) for component, psi in seen)
             total[rows] = functools.reduce(operator.add, parts) @ self.alpha
         return total
+
+    @property
+    def block_rows(self) -> int:
+        """Rows at a time such that one matrix of kernel values has BLOCK_BYTES."""
+        return max(1, BLOCK_BYTES // (8 * len(self.z)))
 
     @property
     def least_f(self) -> float | None:

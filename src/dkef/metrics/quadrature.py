@@ -26,7 +26,9 @@ PANELS = {1: 256, 2: 32}  # along a side of the box, and of each shell
 ORDER = 8  # nodes of a panel along each coordinate: exact for polynomials of degree 15
 SHELLS = 8  # the last one ends at 16 * 2^8 = 4096
 LOOK_ORDER = 2  # nodes of a panel when levels are only searched for mass
-NEGLIGIBLE = math.log(1e-9)  # a shell with a smaller share of the mass is left out
+# A shell is left out if its share of the model's mass is below the first of these, and stands in the error, and if its
+# share of the truth's is below the second: scores may differ wildly where it is small.
+NEGLIGIBLE = math.log(1e-6), math.log(1e-9)
 # Where the true density is this much below its maximum it has no part in expectations: exp(-45) = 3e-20.
 NO_MASS = 45.0
 BLOCK = 50_000  # points given to a model at once
@@ -110,7 +112,7 @@ def integrate(
         value, other = getattr(fine, name), getattr(coarse, name)
         return None if value is None else Integral(value, abs(value - other) + missing)
 
-    # A share e of mass left out lowers log Z, and with it KL, by e; the truth's own is at most NEGLIGIBLE.
+    # A share e of mass left out lowers log Z, and with it KL, by e; the truth's own is negligible.
     share = math.exp(left_out - fine.log_z)
     log_z = both("log_z", share)
     assert log_z is not None
@@ -139,7 +141,7 @@ def levels_with_mass(log_density: LogDensity, d: int, truth: Distribution | None
             masses.append([_log_sum(_in_blocks(density, nodes.x) + nodes.log_w) for density in densities])
         points += len(nodes.x)
     found = np.array(masses)  # [levels, densities]
-    kept = (found > log_sum_exp(found, axis=0) + NEGLIGIBLE).any(axis=1)
+    kept = (found > log_sum_exp(found, axis=0) + NEGLIGIBLE[: len(densities)]).any(axis=1)
     kept[0] = True
     left_out = found[~kept, 0]
     return [int(level) for level in np.flatnonzero(kept)], _log_sum(left_out), points

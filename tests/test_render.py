@@ -284,6 +284,10 @@ def test_variants_on_some_sets_and_variants_of_sets_are_named_and_not_drawn() ->
     shown = texts(draw("real_data", replace(inputs, info=replace(inputs.info, datasets=entries))))
     assert "MAF" not in shown
     assert "Not drawn: Parkinsons, MAF." in shown
+    many = tuple(model for model in red.models if model != "dkef")
+    entries = (replace(red, beside=many), replace(parkinsons, variant_of="redwine"))
+    shown = texts(draw("real_data", replace(inputs, info=replace(inputs.info, datasets=entries))))
+    assert f"Not drawn: {len(many) + 1} variants of sets and models, see the tables." in shown
 
 
 def test_figure_1_draws_the_median_seed_and_states_the_range(drawn: dict[str, Figure]) -> None:

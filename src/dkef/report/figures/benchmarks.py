@@ -40,6 +40,7 @@ LIKELIHOOD = Row("log_likelihood", "log-likelihood\n(higher is better)")
 FIXED, TRAINED = "dkef_fixed_q0", "dkef"
 NO_COPIES = "score_loss_no_copies"
 LABEL = 26  # letters beside a panel: its height
+MOST_NAMED = 6  # variants that a caption names; of more it gives the number
 
 
 def draw(results: Results) -> Figure:
@@ -128,7 +129,8 @@ def _not_drawn(entries: list[DatasetEntry]) -> list[str]:
     """Variants that only some sets have, and variants of sets: tables show them."""
     models = dict.fromkeys(label_of(m) for entry in entries for m in entry.beside if m in entry.models)
     names = [*(entry.title for entry in entries if entry.variant_of), *models]
-    return [f"Not drawn: {', '.join(names)}."] if names else []
+    told = ", ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} variants of sets and models, see the tables"
+    return [f"Not drawn: {told}."] if names else []
 
 
 def _models(entry: DatasetEntry, left_out: str, first: str) -> list[str]:

@@ -1,6 +1,7 @@
 """`python -m dkef`: lists the stages, runs one, suggests one for a typing error, and imports nothing before it must."""
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -74,3 +75,10 @@ def test_every_rule_calls_its_stage_and_depends_on_its_code():
 def test_stages_are_short():
     lengths = {path.stem: len(path.read_text().splitlines()) for path in (ROOT / "src/dkef/stages").glob("*.py")}
     assert {stage: lines for stage, lines in lengths.items() if lines > 60} == {}
+
+
+def test_a_list_that_is_cut_off_by_its_reader_ends_without_a_traceback() -> None:
+    command = f"{shlex.quote(sys.executable)} -m dkef missing --experiment reproduction --bundle no_such | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""

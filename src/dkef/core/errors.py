@@ -1,6 +1,7 @@
 """Errors that are meant to be read by a person, and how a command line shows them."""
 
 import logging
+import os
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -36,9 +37,13 @@ def run_stage(main: Callable[[], None]) -> NoReturn:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr)
     try:
         main()
+        sys.stdout.flush()
     except DkefError as error:
         sys.exit(f"{ERROR}{error}")
     except KeyboardInterrupt:
         print(STOPPED, file=sys.stderr)
         sys.exit(130)  # as shells report it
+    except BrokenPipeError:  # whoever reads the output, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where the rest goes
+        sys.exit(141)  # as shells report it
     sys.exit(0)

@@ -1,10 +1,10 @@
-"""Sums of exponentials, against SciPy's."""
+"""Sums of exponentials, against SciPy's; functions of many rows, block by block."""
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dkef.core.arrays import log_sum_exp
+from dkef.core.arrays import in_blocks, log_sum_exp
 
 INF = np.inf
 
@@ -44,3 +44,19 @@ def test_rows_without_a_finite_term_leave_the_others_alone() -> None:
 
 def test_the_precision_stays_that_of_the_terms() -> None:
     assert log_sum_exp(np.zeros((2, 3), dtype=np.float32), axis=-1).dtype == np.float32
+
+
+@pytest.mark.parametrize("n", [0, 1, 6, 7])
+def test_blocks_of_rows_give_what_all_rows_give_in_float64(n: int) -> None:
+    x = np.random.default_rng(0).standard_normal((n, 2)).astype(np.float32)
+    sizes: list[int] = []
+
+    def both(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sizes.append(len(rows))
+        return rows.sum(axis=1).astype(np.float32), 2 * rows
+
+    total, twice = in_blocks(both, x, 3)
+    assert max(sizes) <= 3
+    assert total.dtype == twice.dtype == np.float64
+    assert np.array_equal(twice, 2 * x.astype(np.float64))
+    assert np.array_equal(total, x.astype(np.float64).sum(axis=1).astype(np.float32))

@@ -1,6 +1,6 @@
 """The type of every array in this package, how to work on many rows in blocks, and sums of exponentials."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,13 @@ Array = npt.NDArray[Any]
 def blocks(n: int, rows: int) -> Iterator[slice]:
     """0..n in consecutive slices of at most `rows`."""
     return (slice(start, min(start + rows, n)) for start in range(0, n, rows))
+
+
+def in_blocks(function: Callable[[Array], Iterable[npt.ArrayLike]], x: Array, rows: int) -> tuple[Array, ...]:
+    """The arrays that a function gives for x [n, d], computed for some rows at a time; all in float64."""
+    x = np.asarray(x, dtype=np.float64)
+    parts = [function(x[own]) for own in blocks(len(x), rows)] or [function(x)]  # even of no rows
+    return tuple(np.concatenate(column, dtype=np.float64) for column in zip(*parts, strict=True))
 
 
 def log_sum_exp(x: npt.ArrayLike, axis: int | None = None, keepdims: bool = False) -> Any:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dkef.core.arrays import Array, log_sum_exp
+from dkef.core.arrays import Array, in_blocks, log_sum_exp
 from dkef.core.errors import DkefError
 from dkef.data.synthetic.distributions import Distribution
 from dkef.metrics.pointwise import require_finite
@@ -184,7 +184,7 @@ def _sums(parts: list[Nodes], log_density: LogDensity, truth: Distribution | Non
 
 
 def _in_blocks(function: Callable[[Array], Array], x: Array) -> Array:
-    return np.concatenate([function(x[i : i + BLOCK]) for i in range(0, len(x), BLOCK)]).astype(np.float64)
+    return in_blocks(lambda rows: [function(rows)], x, BLOCK)[0]
 
 
 def _log_sum(log_terms: Array) -> float:

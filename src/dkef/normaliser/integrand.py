@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from dkef.config.code import sources_digest
-from dkef.core.arrays import Array
+from dkef.core.arrays import Array, in_blocks
 from dkef.core.compiled import njit
 from dkef.core.errors import DkefError
 from dkef.core.provenance import array_digest, canonical, config_digest
-from dkef.models.kef.density import KefModel, in_blocks
+from dkef.models.kef.density import KefModel
 from dkef.models.kef.langevin import ScoreField
 from dkef.models.kef.parameters import BaseMeasure, KefParameters
 from dkef.models.protocol import BaseDensity, DensityModel

@@ -15,12 +15,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from dkef.core.arrays import Array
+from dkef.core.arrays import Array, in_blocks
 from dkef.core.backend import Tensor
 from dkef.core.errors import DkefError
 from dkef.models.energy_net.spec import EnergyNetwork
 from dkef.models.kef.base_measure import base_jet
-from dkef.models.kef.density import in_blocks, plus
+from dkef.models.kef.density import plus
 from dkef.models.kef.kernels import Expansion
 from dkef.models.kef.parameters import BaseMeasure
 from dkef.models.langevin import langevin_chains

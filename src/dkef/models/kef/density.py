@@ -2,12 +2,12 @@
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from dkef.core.arrays import Array, blocks
+from dkef.core.arrays import Array, in_blocks
 from dkef.core.backend import Tensor
 from dkef.core.errors import DkefError
 from dkef.models.kef.base_measure import base_jet
@@ -96,13 +96,6 @@ def _obstacle(parameters: KefParameters) -> str | None:
             if component.kind == "linear" and layer.activation not in LIPSCHITZ_ACTIVATIONS:
                 return f"component {r} has the activation {layer.activation!r}, not known to be Lipschitz; use softplus"
     return None
-
-
-def in_blocks(function: Callable[[Array], Iterable[Array]], x: Array, rows: int) -> tuple[Array, ...]:
-    """Arrays that a function gives for x [n, d], computed for some rows at a time, in float64."""
-    x = np.asarray(x, dtype=np.float64)
-    parts = [function(x[own]) for own in blocks(len(x), rows)] or [function(x)]  # even of no rows
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 class KefModel(DensityModel, of=KernelExponentialFamily):

@@ -282,6 +282,16 @@ def test_parts_of_sets_decide_nothing_on_the_sets(name: str) -> None:
     assert "in part only" in found.reason
 
 
+def test_one_run_on_a_part_is_named_as_what_is_lacking() -> None:
+    """A run is too few for a tendency, yet it was made: the reason must not be that there is none."""
+    made = CASES["worse_score_loss_on_large_sets"].held(Made(1))
+    made.subsets = BENCHMARK
+    found = RULES["worse_score_loss_on_large_sets"].check(made.results())
+    assert (found.verdict, found.tendency) == (OPEN, "")
+    assert found.reason == "sets were run in part only"
+    assert "1/1" in found.numbers
+
+
 def test_a_reduced_run_decides_nothing_but_shows_its_tendency() -> None:
     made = CASES["best_fssd"].held(Made(ENOUGH))
     made.reduced = "2 minutes a model"

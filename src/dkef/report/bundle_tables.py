@@ -10,7 +10,7 @@ import pandas as pd
 from dkef.config.plan import Plan
 from dkef.core.errors import ConfigError
 from dkef.report.claims.catalogue import judge_all
-from dkef.report.claims.verdict import FAILED, HELD, NO_TEST, OPEN
+from dkef.report.claims.verdict import FAILED, HELD, IN_PART, NO_TEST, OPEN
 from dkef.results.bundle import keys_of, read_bundle
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results, Run
@@ -61,11 +61,15 @@ def claims(results: Results, about: BundleTable) -> Rows:
             "verdict": row["verdict"] + (f"; points to: {row['tendency']}" if row["tendency"] else ""),
             "level": row["level"],
             "test": row["test"],
-            # Where nothing was run the reason names the same parts as the numbers.
-            "numbers": ". ".join(filter(None, [row["reason"], row["numbers"] if row["test"] != NO_TEST else ""])),
+            "numbers": ". ".join(filter(None, [row["reason"], row["numbers"] if _has_numbers(row) else ""])),
         }
         for row in rows
     ]
+
+
+def _has_numbers(row: Mapping[str, str]) -> bool:
+    """Where nothing was run, not even in part, the reason names the same parts as the numbers."""
+    return row["test"] != NO_TEST or row["reason"].startswith(IN_PART)
 
 
 def median_text(results: Results, dataset: str, model: str, metric: str) -> str:

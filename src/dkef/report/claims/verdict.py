@@ -8,6 +8,7 @@ from dkef.results.lookup import Results
 
 HELD, FAILED, OPEN = "held", "did not hold", "not decidable"
 NO_TEST, NO_CHANCE = "none", "no chance is involved"  # what stands for a test where no run speaks, or none is needed
+IN_PART = "sets were run in part only"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Statement:
         if any(leaf.subset for leaf in evidence.leaves()) and found.verdict == OPEN:
             seen = judge(evidence, subsets=True)
             if seen.verdict != OPEN:
-                found = replace(found, tendency=seen.verdict, reason=f"sets were run in part only; {found.reason}")
+                reason = found.reason if found.reason.startswith(IN_PART) else f"{IN_PART}; {found.reason}"
+                found = replace(found, tendency=seen.verdict, reason=reason)
         info = results.info
         if info.reduced is None or info.paper_budgets or found.verdict == OPEN or is_certain(evidence):
             return found
@@ -53,7 +55,7 @@ def judge(evidence: Evidence, subsets: bool) -> Verdict:
     p_for, p_against = (float(p[0]) for p in evidence.p_values(Scenario(subsets=subsets)))
     numbers = str(evidence)
     if p_for != p_for:
-        return Verdict(OPEN, numbers, lacking(evidence) or "no run to judge", test=NO_TEST, power="0")
+        return Verdict(OPEN, numbers, why_untested(evidence), test=NO_TEST, power="0")
     if is_certain(evidence):
         return Verdict(HELD if p_for <= LEVEL else FAILED, numbers, test=NO_CHANCE, level="none", power="1")
     chance = power(evidence, subsets)
@@ -66,6 +68,12 @@ def judge(evidence: Evidence, subsets: bool) -> Verdict:
     if p_for <= LEVEL:
         return replace(found, verdict=HELD)
     return replace(found, reason=why_open(evidence, subsets, p_for, p_against))
+
+
+def why_untested(evidence: Evidence) -> str:
+    """What is lacking where no run counts: all of them, or whole sets."""
+    in_part = any(leaf.subset and not _empty(leaf) for leaf in evidence.leaves())
+    return "; ".join(filter(None, [IN_PART if in_part else "", lacking(evidence)])) or "no run to judge"
 
 
 def why_open(evidence: Evidence, subsets: bool, p_for: float, p_against: float) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from dkef.report.figures.legend import draw_legend, legend_height
-from dkef.report.figures.panels import Footnotes, heading, nothing
+from dkef.report.figures.panels import Footnotes, headings, nothing
 from dkef.report.figures.points import (
     INTERVALS,
     OF_ONE_RUN,
@@ -94,9 +94,9 @@ def _draw(
     below = names_height(names) + legend_height(width, single)
     figure = Figure(figsize=(width, foot.height + below + height))
     grid = figure.subplots(max(len(rows), 1), max(len(entries), 1), squeeze=False)
+    headings(grid[0], entries, [counts[entry.name][0] for entry in entries])
     for column, entry in enumerate(entries):
-        note, notes_on_models = counts[entry.name]
-        heading(grid[0, column], entry, note)
+        notes_on_models = counts[entry.name][1]
         for r, row in enumerate(rows):
             panel(grid[r, column], results, entry, models[entry.name], row)
             name_models(grid[r, column], models[entry.name], labels=r == len(rows) - 1, notes=notes_on_models)

@@ -6,8 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkef.report.figures.look import INK, Look
-from dkef.report.figures.panels import Footnotes, heading, nothing
-from dkef.results.experiment import DatasetEntry
+from dkef.report.figures.panels import Footnotes, headings, nothing
 from dkef.results.lookup import OK, Results
 from dkef.results.names import label_of
 from dkef.results.tables import PROPOSALS
@@ -41,8 +40,9 @@ def draw(results: Results) -> Figure:
     grid = figure.subplots(2, columns, squeeze=False, sharex="col")
     if not cells:
         nothing(grid[0, 0], "no unnormalised model in this experiment")
+    headings(grid[0], [entry for entry, _, _ in cells])
     for column, (entry, model, rows) in enumerate(cells):
-        _title(grid[0, column], entry, model)
+        _name_of_model(grid[0, column], model)
         rows = rows[rows["seed"] == entry.seeds[0]]
         _likelihoods(grid[0, column], rows)
         _effective(grid[1, column], rows)
@@ -53,8 +53,7 @@ def draw(results: Results) -> Figure:
     return figure
 
 
-def _title(axes: Axes, entry: DatasetEntry, model: str) -> None:
-    heading(axes, entry)
+def _name_of_model(axes: Axes, model: str) -> None:
     axes.text(
         0.98, 0.97, label_of(model), transform=axes.transAxes, ha="right", va="top", fontsize=7, color=INK
     )  # fmt: skip

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkef.report.figures.look import Look
-from dkef.report.figures.panels import Footnotes, heading, nothing
+from dkef.report.figures.panels import Footnotes, headings, nothing
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results
 from dkef.results.tables import OBJECTIVE_COSTS
@@ -52,8 +52,8 @@ def draw(results: Results) -> Figure:
     grid = figure.subplots(2, max(len(entries), 1), squeeze=False, sharex="col")
     if not entries:
         nothing(grid[0, 0], "no costs of training steps")
+    headings(grid[0], entries)
     for column, entry in enumerate(entries):
-        heading(grid[0, column], entry)
         own = costs[costs["dataset"] == entry.name]
         for row, metric in enumerate(METRICS):
             _panel(grid[row, column], results, entry, own, metric)

@@ -1,9 +1,8 @@
 """Pieces that several figures share: headings, notes on what a run is not, and panels with nothing to show."""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,14 +18,18 @@ NARROW = 32  # letters below a title: the width of a panel of Figure 3
 LETTERS = 17  # of the notes' size, in an inch
 
 
-def heading(axes: Axes, entry: DatasetEntry, note: str = "", **text: Any) -> None:
-    """The dataset's title above its column; in lines below it that it is a subset, and a further note."""
-    told = [f"subset of {entry.subset_of}" if entry.subset_of else "", note]
-    below = [line for part in told for line in textwrap.wrap(part, NARROW)]
-    axes.set_title(entry.title, **({"pad": 5 + 7 * len(below)} | text))
-    if below:
+def headings(row: Iterable[Axes], entries: Sequence[DatasetEntry], notes: Sequence[str] = ()) -> None:
+    """Titles of datasets at one height above a row of panels; below each that it is a subset, and a further note."""
+    told = [
+        (f"subset of {entry.subset_of}" if entry.subset_of else "", note)
+        for entry, note in zip(entries, notes or [""] * len(entries), strict=True)
+    ]
+    below = [[line for part in parts for line in textwrap.wrap(part, NARROW)] for parts in told]
+    pad = 5 + 7 * max(map(len, below), default=0)
+    for axes, entry, lines in zip(row, entries, below, strict=False):
+        axes.set_title(entry.title, pad=pad)
         axes.text(
-            0.5, 1.01, "\n".join(below), transform=axes.transAxes,
+            0.5, 1.01, "\n".join(lines), transform=axes.transAxes,
             ha="center", va="bottom", fontsize=6, color=WARNING, style="italic",
         )  # fmt: skip
 

@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dkef.report.figures.look import OTHERS, look_of
-from dkef.report.figures.panels import Footnotes, heading, nothing
+from dkef.report.figures.panels import Footnotes, headings, nothing
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import OK, Results
 from dkef.results.names import model_order
@@ -26,8 +26,8 @@ def draw(results: Results) -> Figure:
     grid = figure.subplots(3, columns, squeeze=False, sharex="col")
     if not entries:
         nothing(grid[0, 0], "no sensitivity table in this experiment")
+    headings(grid[0], entries)
     for column, entry in enumerate(entries):
-        heading(grid[0, column], entry)
         for row, (statistic, _) in enumerate(STATISTICS):
             _values(grid[row, column], results, entry, statistic)
         _agreement(grid[2, column], results, entry)

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dkef.report.figures.look import FAINT, OTHERS
-from dkef.report.figures.panels import Footnotes, heading, nothing
+from dkef.report.figures.panels import Footnotes, headings, nothing
 from dkef.report.figures.scale import window
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results
@@ -41,8 +41,9 @@ def _draw(results: Results, entries: list[DatasetEntry]) -> Figure:
         axes.remove()
     if not entries:
         nothing(panels[0], "no such set in this experiment")
+    for first in range(0, len(entries), columns):
+        headings(panels[first : first + columns], entries[first : first + columns])
     for axes, entry in zip(panels, entries, strict=False):
-        heading(axes, entry)
         _panel(axes, results, entry)
     for i, axes in enumerate(panels[: len(entries)]):
         if not axes.lines:
@@ -87,7 +88,7 @@ def _panel(axes: Axes, results: Results, entry: DatasetEntry) -> None:
     axes.text(
         0.97, 0.95, f"{label_of(model)}, {len(lines)} run{'s' if len(lines) > 1 else ''}",
         transform=axes.transAxes, ha="right", va="top", fontsize=6, color=FAINT,
-        bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 0.5},
+        bbox={"facecolor": "white", "linewidth": 0, "pad": 1.5},
     )  # fmt: skip
 
 

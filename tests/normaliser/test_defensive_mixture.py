@@ -77,6 +77,17 @@ def test_sums_together_are_the_sum_of_their_shares():
     np.testing.assert_allclose(np.exp(together.log_density(x)), expected, rtol=1e-8)
 
 
+def test_the_heaviest_part_leaves_out_many_light_components_and_keeps_the_proportions_of_others():
+    heavy, light = random_normals(d=3), random_normals(d=3, k=200, shapes=1, seed=1)
+    h = CutNormals.together([light, heavy], np.array([0.04, 0.96]))
+    x = np.random.default_rng(1).normal(size=(200, 3))
+    np.testing.assert_allclose(np.exp(h.heaviest(0.95).log_density(x)), naive_density(heavy, x), rtol=1e-8)
+    np.testing.assert_allclose(h.heaviest(1.0).log_density(x), h.log_density(x), rtol=1e-12)
+    one = h.heaviest(0.01)  # a shape at the least
+    assert len(one.factors) == 1
+    assert one.weights.sum() == pytest.approx(1)
+
+
 def test_density_integrates_to_one():
     h = random_normals(d=1, k=3)
     total, _ = integrate.quad(

@@ -90,6 +90,15 @@ def test_one_gaussian_bump_agrees_with_its_series(kind):
     assert_standard(standard_scores(kind, models, truths, SAMPLES[kind]))
 
 
+def test_a_poor_guide_makes_chains_slow_and_not_wrong(monkeypatch):
+    """With a hundredth of g to guide them, chains have the mean Z all the same, and other weights."""
+    models = [random_kef(seed, d=2, alpha_scale=1.5) for seed in range(20)]
+    guided = weights_for("annealed", models[0], "guide").log_r("z", 0, 100)
+    monkeypatch.setattr("dkef.normaliser.proposals.annealing.GUIDE_SHARE", 0.01)
+    assert not np.allclose(weights_for("annealed", models[0], "guide").log_r("z", 0, 100), guided)
+    assert_standard(standard_scores("annealed", models, [log_moment(p) for p in models], SAMPLES["annealed"]))
+
+
 @pytest.mark.parametrize(("kind", "n"), [("mixture", 30), ("annealed", 20)])
 def test_the_bound_covers_the_bias_of_small_samples(kind, n):
     """200 repeats of n weights: log Z - mean log Z^ must not exceed the bound by more than its own standard error."""
@@ -230,11 +239,11 @@ def test_a_chain_costs_what_its_density_and_its_start_cost_at_every_step():
     schedule = Schedule(np.linspace(0, 1, 6), np.ones(6), np.eye(2), steps=2, leapfrog=3)
     assert MixtureWeights(KernelIntegrand(parameters), mixture).cost == 12  # p~ and the q0 in g, and 400 / 40
     weights = AnnealedWeights(KernelIntegrand(parameters), mixture, schedule)
-    states = []
-    state = weights.state
-    weights.state = lambda x: states.append(len(x)) or state(x)
+    places = []
+    slopes = weights.slopes
+    weights.slopes = lambda x: places.append(len(x)) or slopes(x)
     weights.log_r("z", 0, 5)
-    assert weights.cost == 2 * 12 * len(states)  # twice: with gradients
+    assert weights.cost == 2 * 12 * len(places)  # twice: with gradients
 
 
 def test_a_model_whose_f_is_not_finite_is_a_sentence_before_anything_is_fitted_to_it():

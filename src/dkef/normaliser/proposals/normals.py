@@ -106,6 +106,17 @@ class CutNormals:
     def widened(self, width: float) -> Self:
         return replace(self, factors=width * self.factors)
 
+    def heaviest(self, share: float) -> Self:
+        """The shapes that hold this share of all weight at the least cost, with their weights made to add to 1."""
+        count = np.bincount(self.shape, minlength=len(self.factors))
+        weight = np.bincount(self.shape, self.weights, len(self.factors))
+        # A shape costs a product with its factor, and a distance for each of its components.
+        order = np.argsort(-weight / (count + self.dimension), kind="stable")
+        kept = np.sort(order[: 1 + np.searchsorted(np.cumsum(weight[order]), share)])
+        chosen = np.isin(self.shape, kept)
+        weights = self.weights[chosen] / self.weights[chosen].sum()
+        return type(self)(weights, self.centres[chosen], np.searchsorted(kept, self.shape[chosen]), self.factors[kept])
+
     def log_greatest_ratio(self, q0: BaseMeasure) -> float:
         """log of sum_k w_k B_k, above log h / q0 everywhere (see above)."""
         reach = math.sqrt(self.squared_radius) * np.sqrt((self.factors**2).sum(axis=2))[self.shape]  # [k, d]: R s_kd

@@ -12,10 +12,10 @@ from dkef.config.schema.normaliser import Normaliser
 from dkef.core.errors import DkefError
 from dkef.core.files import read_json, write_json
 from dkef.models.kef.parameters import KefParameters
-from dkef.normaliser.chunks import ChunkRun, clock
+from dkef.normaliser.chunks import HEAVY_TAIL, ChunkRun, clock
 from dkef.normaliser.estimate import estimate
 from dkef.normaliser.integrand import KernelIntegrand
-from dkef.normaliser.weights import Q0Weights, Weights
+from dkef.normaliser.weights import STAGES, Q0Weights, Weights
 from tests.normaliser.examples import random_kef
 
 NAME = ("toy", "dkef", 0)
@@ -126,6 +126,30 @@ def test_a_spent_budget_is_told(tmp_path):
     record = CountingRun(replace(SETTINGS, tolerance=1e-9)).in_folder(tmp_path)
     assert record["stopped"] == "budget"
     assert (record["samples"], record["variance_samples"]) == (7000, 2000)
+
+
+class Pareto(Weights):
+    """Weights of density k^-1 r^(-1 / k - 1) for r >= 1: those of a stage and chunk are fixed by their names."""
+
+    log_a, span = 0.0, 1000
+
+    def __init__(self, k: float) -> None:
+        self.k = k
+
+    def span_log_r(self, stage: str, chunk: int, first: int, count: int) -> np.ndarray:
+        return self.k * np.random.default_rng([STAGES.index(stage), chunk]).standard_exponential(count)
+
+
+@pytest.mark.parametrize(("k", "follows", "stopped", "samples"), [
+    (0.9, True, HEAVY_TAIL, 6000),  # two looks: at one chunk and at two
+    (0.9, False, "budget", 3 * 16_000),
+    (0.2, True, "budget", 3 * 16_000),
+])  # fmt: skip
+def test_a_heavy_tail_is_given_up_where_another_proposal_follows(tmp_path, k, follows, stopped, samples):
+    run = CountingRun(replace(SETTINGS, samples=16_000, bound_samples=16_000, tolerance=1e-9))
+    run.weights = Pareto(k)
+    record, method = run.estimate_in(tmp_path, another_follows=follows)
+    assert (record["stopped"], record["samples"], method.moments.count) == (stopped, samples, samples)
 
 
 def test_without_a_bound_the_width_of_the_interval_decides(tmp_path):

@@ -50,6 +50,20 @@ def test_the_mixture_is_chosen_where_q0_misses_the_mass(tmp_path):
     )  # all found there
 
 
+def test_chains_have_a_word_where_the_chosen_proposal_was_given_up(tmp_path, monkeypatch):
+    """As if its weights had a heavy tail: it ends after two looks, and chains get the whole budget."""
+    parameters = bump(np.zeros(8), 1.0, 0.1, 28.0)
+    rows = 0.08 * np.random.default_rng(1).normal(size=(200, 8))
+    settings = replace(SETTINGS, tolerance=1e-9)
+    monkeypatch.setattr("dkef.normaliser.chunks.has_heavy_tail", lambda moments: True)
+    record = TargetRun(KernelIntegrand(parameters), rows, settings, ("heavy",), 1, LOG).in_folder(tmp_path)
+    assert record["stopped"] == "heavy tail"
+    assert (methods(record)[0], methods(record)[-1]) == ("mixture", "annealed")
+    chains = record["methods"][-1]
+    assert chains["evaluations"] > record["methods"][0]["evaluations"]
+    assert abs(chains["log_z"] - log_z_of_bump(parameters)) < 5 * chains["stderr"]
+
+
 def test_a_first_look_at_another_model_is_not_taken_for_this_one(tmp_path):
     one, other = random_kef(seed=1, alpha_scale=0.5), random_kef(seed=2, alpha_scale=0.5)
     TargetRun(KernelIntegrand(one), rows_for(one), SETTINGS, ("easy",), 1, LOG).in_folder(tmp_path)

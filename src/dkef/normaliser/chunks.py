@@ -17,12 +17,16 @@ from dkef.normaliser.bias_bound import BoundError
 from dkef.normaliser.estimate import Pilot, Stages, bound, conclude, merge_halves, run_pilot
 from dkef.normaliser.files import PILOT, chunk_name
 from dkef.normaliser.integrand import Integrand
-from dkef.normaliser.interval import TWO_SIDED, Method, own_doubts
+from dkef.normaliser.interval import TWO_SIDED, Method, has_heavy_tail, own_doubts
 from dkef.normaliser.moments import Moments
 from dkef.normaliser.proposals.store import BEHIND_PARTS, Q0, Name, Proposal, weights_of
 from dkef.normaliser.weights import LONG_STAGES, Halves
 
 _REPORT_SECONDS = 20.0
+# Looks in a row, each at twice as many weights, that must show a heavy tail before a proposal is given up: k-hat has a
+# standard error of 0.1.
+HEAVY_LOOKS = 2
+HEAVY_TAIL = "heavy tail"  # why such a run stopped
 
 
 class Progress:
@@ -131,7 +135,7 @@ class ChunkRun:
         """The whole estimate with its files in a folder: what is there is used, what is missing is computed."""
         return self.estimate_in(folder)[0]
 
-    def estimate_in(self, folder: Path) -> tuple[dict[str, Any], Method]:
+    def estimate_in(self, folder: Path, another_follows: bool = False) -> tuple[dict[str, Any], Method]:
         """As `in_folder`, with the estimate itself.
 
         With a tolerance, a stream of its own grows by doubling until it says that the bound and the standard error of
@@ -139,6 +143,9 @@ class ChunkRun:
         None of what is reported has been looked at for that decision, so that it is not the result of optional
         stopping. Should the others look wrong nevertheless, z grows until they do not. Nothing that was drawn is left
         out, and variance and bound_z stay as they are: the bound would be too small if they grew where they are large.
+
+        A tail that is too heavy stays so however many are drawn. Where another proposal follows, the rest of the budget
+        is not spent on this one.
         """
         pilot_file = folder / PILOT
         self.keep_pilot(pilot_file)
@@ -146,16 +153,21 @@ class ChunkRun:
         counts = {stage: self.settings.chunks(stage) for stage in LONG_STAGES}
         if self.settings.tolerance is None:
             return self._concluded(pilot, self._complete(folder, counts), "samples", None)
-        stopped = "budget"
+        stopped, heavy = "budget", 0
         for most in _rounds(max(counts.values())):
             stopping = self._stage_moments("stopping", self._complete(folder, {"stopping": most})["stopping"])
             if self._enough(pilot, stopping):
                 stopped, counts = "tolerance", {stage: min(most, n) for stage, n in counts.items()}
                 break
+            heavy = heavy + 1 if has_heavy_tail(stopping) else 0
+            if another_follows and heavy == HEAVY_LOOKS:
+                self.log.info("given up: the tail of the weights stays too heavy")
+                stopped, counts = HEAVY_TAIL, {stage: min(most, n) for stage, n in counts.items()}
+                break
         while True:
             record, method = self._concluded(pilot, self._complete(folder, counts), stopped, stopping)
             more = min(2 * counts["z"], self.settings.chunks("z"))
-            if more == counts["z"] or not (doubts := own_doubts(method.moments)):
+            if more == counts["z"] or stopped == HEAVY_TAIL or not (doubts := own_doubts(method.moments)):
                 return record, method
             self.log.info("more samples: %s", "; ".join(doubts))
             counts["z"] = more

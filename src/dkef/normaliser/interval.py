@@ -52,10 +52,14 @@ def own_doubts(moments: Moments, least: float = LEAST_EFFECTIVE) -> list[str]:
             f"one sample makes {moments.largest_share:.2g} of Z and {moments.largest_square_share:.0%} of the sum of "
             "squares"
         )
-    k = moments.pareto_k_hat
-    if k is not None and k > LARGEST_K_HAT and moments.tail_square_share > TAIL_MATTERS:
-        found.append(f"the largest weights have a Pareto k-hat of {k:.2f}, above {LARGEST_K_HAT}")
+    if has_heavy_tail(moments):
+        found.append(f"the largest weights have a Pareto k-hat of {moments.pareto_k_hat:.2f}, above {LARGEST_K_HAT}")
     return found
+
+
+def has_heavy_tail(moments: Moments) -> bool:
+    k = moments.pareto_k_hat
+    return k is not None and k > LARGEST_K_HAT and moments.tail_square_share > TAIL_MATTERS
 
 
 def rests_on_one(moments: Moments) -> bool:

@@ -2,8 +2,9 @@
 
 q0 and the defensive mixture each draw a few weights from a stream of their own; what their relative variance says they
 would need decides which of them is run. Annealed chains start from the mixture and end at p~. They confirm the result
-with a fifth of what it cost, or take over where neither of the others is able. Cost is counted in evaluations of p~,
-not in seconds, so that every machine chooses alike.
+with a fifth of what it cost, or take over where neither of the others is able, or where the weights of the one that was
+run turn out to have too heavy a tail. Cost is counted in evaluations of p~, not in seconds, so that every machine
+chooses alike.
 """
 
 import logging
@@ -17,7 +18,7 @@ from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import of_record, require
 from dkef.core.arrays import Array
 from dkef.core.files import AGAIN, read_json, write_json
-from dkef.normaliser.chunks import ChunkRun
+from dkef.normaliser.chunks import HEAVY_TAIL, ChunkRun
 from dkef.normaliser.concentration import concentration
 from dkef.normaliser.files import PROPOSAL
 from dkef.normaliser.integrand import Integrand
@@ -90,7 +91,7 @@ class TargetRun:
         if len(looks) == before:  # chains have not been looked at
             methods.append(self._look("annealed", folder, mixture, main).method)
         verdict = judge(main, methods)
-        if verdict.reasons and chosen.proposal.kind != "annealed":
+        if (verdict.reasons or record["stopped"] == HEAVY_TAIL) and chosen.proposal.kind != "annealed":
             _, chains = self._run(self._look("annealed", folder, mixture, main), folder)
             methods = [method for method in methods if method.name != chains.name] + [chains]
             verdict = judge(main, methods)
@@ -141,7 +142,7 @@ class TargetRun:
         self.log.info("proposal: %s", kind)
         settings = self.settings.at_cost(kind, chosen.cost)
         run = ChunkRun(self.integrand, settings, self.name, self.threads, self.log, chosen.proposal)
-        return run.estimate_in(folder / kind)
+        return run.estimate_in(folder / kind, another_follows=kind != "annealed")
 
     def _look(self, kind: str, folder: Path, mixture: Candidate | None = None, main: Method | None = None) -> Candidate:
         """First weights of a proposal; so many that they confirm `main` at a share of its cost, if that is given."""

@@ -196,6 +196,18 @@ def test_one_sample_among_many_effective_ones_is_no_doubt():
     assert record_of("mixture", Pilot(-5.0, -1.0, 0.4), stages(many, many, many), "")["status"] == "ok"
 
 
+def test_a_refused_bound_tells_what_the_formula_gives():
+    """One weight of 2000 makes nearly all squares; Proposition 1 written out for the 4000 samples of z."""
+    r = np.append(np.random.default_rng(0).uniform(1, 2, size=1999), 200.0)
+    found = Moments.of_weights(np.log(r))
+    record = record_of("q0", Pilot(math.log(0.5), 0.0, 0.1), Stages(found, found, (found, found)), "samples")
+    z, t = r.mean(), 0.75
+    psi = math.log(z / t) + t / z - 1
+    bound = psi / (z - t) ** 2 * r.var(ddof=1) / 4000  # the other term has 0.36^2000
+    assert record["log_z_bias_bound"] is None
+    assert record["bound_condition"].endswith(f"of the sum of squares; with it the formula gives {bound:.2g} nats")
+
+
 def test_a_bound_beyond_all_numbers_is_told_in_words_because_json_has_no_infinity():
     """The variance run met a mode, 500 nats above what the run behind the bound's Z saw."""
     rng = np.random.default_rng(0)

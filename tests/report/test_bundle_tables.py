@@ -92,9 +92,9 @@ def test_copies_are_shown_in_three_ways():
     assert row["score loss, no copies at all"] == median_text(results, "parkinsons", "maf", "score_loss")
 
 
-def log_z_row(model: str, value: float, metric: str = "log_z") -> dict[str, object]:
+def log_z_row(model: str, value: float, metric: str = "log_z", status: str = "ok") -> dict[str, object]:
     cell = {"dataset": "redwine", "model": model, "seed": 0, "metric": metric, "value": value}
-    return cell | {"stderr": 0.01, "status": "ok", "config_digest": "", "code_version": ""}
+    return cell | {"stderr": 0.01, "status": status, "config_digest": "", "code_version": ""}
 
 
 def test_log_z_of_the_same_model_by_q0_stands_beside_the_other_estimate():
@@ -113,6 +113,14 @@ def test_log_z_of_the_same_model_by_q0_stands_beside_the_other_estimate():
     assert table.loc["RedWine", "effective samples"] == "5e+06"
     assert table.loc["RedWine", "core-hours"] == "2.50"
     assert table.loc["Parkinsons", "log Z by q0"] == "not run yet"
+
+
+def test_a_bound_that_was_refused_says_why():
+    refused = log_z_row("dkef_by_q0", math.nan, "log_z_bias_bound", "undefined: the variance rests on few samples")
+    tables = {"metrics": pd.DataFrame([refused]), CELLS_TABLE.name: pd.DataFrame(columns=CELLS)}
+    table = bundle_table(about("log_z"), Results(ExperimentInfo("reproduction", "", ()), tables), "page")
+    bounds = dict(zip(table["dataset"], table["bound on its bias"], strict=True))
+    assert bounds == {"RedWine": "none: the variance rests on few samples", "Parkinsons": "not run yet"}
 
 
 def test_costs_add_up():

@@ -69,13 +69,18 @@ def bound(pilot: Pilot, variance: Moments, bound_z: Moments, n: int, stopping: M
     """
     if pilot.log_a is None:
         raise BoundError(pilot.no_floor)
-    decisive = stopping or variance
+    decisive, doubt = stopping or variance, ""
     if rests_on_one(decisive):
         share = decisive.largest_square_share
-        raise BoundError(f"the variance rests on few samples: the largest makes {share:.0%} of the sum of squares")
-    found = bias_bound(pilot.log_a, pilot.log_s, pilot.rho, bound_z.log_mean, variance.log_variance, n)
+        doubt = f"the variance rests on few samples: the largest makes {share:.0%} of the sum of squares; "
+    try:
+        found = bias_bound(pilot.log_a, pilot.log_s, pilot.rho, bound_z.log_mean, variance.log_variance, n)
+    except BoundError as failure:
+        raise BoundError(f"{doubt}{failure}") from failure
     if not math.isfinite(found):
-        raise BoundError("the bound is too large to be written as a number")
+        raise BoundError(f"{doubt}the bound is too large to be written as a number")
+    if doubt:
+        raise BoundError(f"{doubt}with it the formula gives {found:.2g} nats")
     return found
 
 

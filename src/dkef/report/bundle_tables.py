@@ -11,12 +11,13 @@ from dkef.config.plan import Plan
 from dkef.core.errors import ConfigError
 from dkef.report.claims.catalogue import judge_all
 from dkef.report.claims.verdict import FAILED, HELD, IN_PART, NO_TEST, OPEN
-from dkef.results.bundle import keys_of, read_bundle
+from dkef.results.bundle import read_bundle, rows_of
 from dkef.results.experiment import DatasetEntry
 from dkef.results.lookup import Results, Run
 from dkef.results.names import label_of, model_order
 from dkef.results.publish import results_of
-from dkef.results.tables import CELLS_TABLE
+from dkef.results.read import Key
+from dkef.results.tables import CELLS_TABLE, METRICS
 
 Rows = list[dict[str, str]]  # texts by column
 NOT_RUN = "not run yet"
@@ -170,9 +171,8 @@ def log_z(results: Results, about: BundleTable) -> Rows:
     rows = []
     cells = results.frame(CELLS_TABLE)
     for dataset, model, of, seed in asked:
-        made = cells[[key == (dataset, model, seed) for key in keys_of(cells)]]
+        made = rows_of(cells, [(dataset, model, seed)])
         found = {name: results.run((dataset, name, seed), "log_z") for name in (model, of)}
-        bound = results.run((dataset, model, seed), "log_z_bias_bound")
         both = [run.value for run in found.values()]
         difference = both[0] - both[1]
         rows.append({
@@ -180,7 +180,7 @@ def log_z(results: Results, about: BundleTable) -> Rows:
             "seed": str(seed),
             "samples of q0": f"{plan.cell(dataset, model).normaliser.samples:.0e}",
             "log Z by q0": _log_z_text(found[model]),
-            "bound on its bias": f"{bound.value:.2g}" if math.isfinite(bound.value) else "none",
+            "bound on its bias": _bound_text(results, (dataset, model, seed)),
             "effective samples": _most(made["effective_sample_size"], ".3g"),
             "core-hours": _most(made["normalise_seconds"] / 3600, ".2f"),
             "log Z by the other estimate": _log_z_text(found[of]),
@@ -193,6 +193,17 @@ def _log_z_text(run: Run) -> str:
     if not math.isfinite(run.value):
         return NOT_RUN
     return f"{run.value:.4f} ({run.stderr:.1g})" + ("" if run.trusted else f", {run.status}")
+
+
+def _bound_text(results: Results, cell: Key) -> str:
+    """The bound of Proposition 1, or why there is none."""
+    metrics = results.frame(METRICS)
+    bounds = metrics[metrics["metric"] == "log_z_bias_bound"]
+    found = rows_of(bounds, [cell])
+    if found.empty:
+        return NOT_RUN
+    value, status = found.iloc[0][["value", "status"]]
+    return f"{value:.2g}" if math.isfinite(value) else f"none: {status.removeprefix('undefined: ')}"
 
 
 def costs(results: Results, about: BundleTable) -> Rows:

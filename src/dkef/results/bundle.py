@@ -56,8 +56,8 @@ class Bundle:
         """The bundle of some of its cells."""
         return Bundle(
             self.experiment,
-            self.cells[[key in keys for key in self.keys]],
-            self.metrics[[key in keys for key in keys_of(self.metrics)]],
+            rows_of(self.cells, keys),
+            rows_of(self.metrics, keys),
             {key: trace for key, trace in self.traces.items() if key in keys},
             {key: facts for key, facts in self.facts.items() if key in keys},
             {key: grid for key, grid in self.grids.items() if key in keys},
@@ -71,6 +71,12 @@ class Bundle:
 def keys_of(frame: pd.DataFrame) -> list[Key]:
     """The cell of each row."""
     return [(d, m, int(s)) for d, m, s in zip(frame["dataset"], frame["model"], frame["seed"], strict=True)]
+
+
+def rows_of(frame: pd.DataFrame, cells: Collection[Key]) -> pd.DataFrame:
+    """The rows of some cells; all columns stay where there is none."""
+    chosen: pd.DataFrame = frame.loc[[key in cells for key in keys_of(frame)], :]
+    return chosen
 
 
 def write_bundle(folder: Path, bundle: Bundle) -> None:

@@ -17,7 +17,7 @@ from dkef.config.jobs import Wanted, cell_jobs
 from dkef.config.plan import Plan
 from dkef.core.screen import failed
 from dkef.core.tables import read_table
-from dkef.results.bundle import keys_of
+from dkef.results.bundle import keys_of, rows_of
 from dkef.results.cost import CostModel
 from dkef.results.read import Key, cell_folder, core_seconds
 from dkef.results.schedule import Schedule
@@ -69,7 +69,7 @@ def status_of(plan: Plan, costs: CostModel, root: Path, bundle: Path) -> Status:
         only_there = {key for key in keys_of(cells) if key in folders and key not in metrics}
         states |= dict.fromkeys(only_there, "done")
         untrusted |= _doubted(kept) & only_there
-        spent += float(cells[[key in only_there for key in keys_of(cells)]][list(SECONDS)].sum().sum())
+        spent += float(rows_of(cells, only_there)[list(SECONDS)].sum().sum())
     begun = set(_begun(root))
     for key, folder in folders.items():
         if key not in states:

@@ -1,7 +1,6 @@
 """Metrics of one evaluated model, one row each, for all models by the same locations and kernels."""
 
 import argparse
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from dkef.config.schema.metrics import Comparison
 from dkef.config.typed import typed
+from dkef.core.job import parse_job
 from dkef.core.provenance import code_version, digest_behind
 from dkef.core.tables import write_table
 from dkef.data.splits import read_splits
@@ -34,8 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quadrature", type=Path, nargs="?", help="from the grid stage, in one and two dimensions")
     parser.add_argument("--threads", type=int, default=1, help="changes the time, not the numbers")
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    args = parser.parse_args(arguments)
-    config = json.loads(args.config)
+    args, config = parse_job(parser, arguments)
     dataset, name, seed = str(config["dataset"]), str(config["model"]), int(config["seed"])
     settings = typed(Comparison, config["comparison"], lambda key: "--config", "comparison")
     splits = read_splits(args.data)

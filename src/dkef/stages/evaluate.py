@@ -4,7 +4,6 @@ Where the data's own distribution is known, its log density and score stand besi
 """
 
 import argparse
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from dkef.config.typed import instantiate
+from dkef.core.job import parse_job
 from dkef.core.provenance import code_version
-from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
 from dkef.models.evaluation import write_evaluation
 from dkef.models.storage import load_own_model, read_training
@@ -29,13 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", type=Path, required=True, help="model file, from the train stage")
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
-    args = parser.parse_args(arguments)
-    config = json.loads(args.config)
-    pin_threads(config["threads"])
+    args, config = parse_job(parser, arguments)
+    trained, model = read_training(args.model), load_own_model(args.model)
     splits = read_splits(args.data)
     x = splits.test
-    trained = read_training(args.model)
-    model = load_own_model(args.model)
     at_test = model.evaluate(x, config["batch_rows"])
     arrays = {"log_density": at_test.log_density, "score": at_test.score, "curvature": at_test.curvature}
     truth = instantiate(config["source"]).true_density()

@@ -1,15 +1,14 @@
 """One trained model of a one- or two-dimensional set on a regular grid, for the figures to draw."""
 
 import argparse
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from dkef.config.typed import instantiate
 from dkef.core.errors import DkefError
+from dkef.core.job import parse_job
 from dkef.core.provenance import code_version
-from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
 from dkef.metrics.grid import LAYOUTS, describe, write_grid
 from dkef.metrics.integrals import measure, write_integrals
@@ -28,9 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="HDF5 file to write")
     parser.add_argument("--quadrature", type=Path, required=True, help="JSON record of integrals to write")
-    args = parser.parse_args(arguments)
-    config = json.loads(args.config)
-    pin_threads(config["threads"])
+    args, config = parse_job(parser, arguments)
     record, model = read_record(args.model), load_own_model(args.model)
     if model.dimension not in LAYOUTS:
         raise DkefError(f"{args.model}: a grid needs 1 or 2 dimensions, this model has {model.dimension}")

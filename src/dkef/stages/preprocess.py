@@ -1,7 +1,6 @@
 """Raw files below data/raw, or draws from a known distribution, to whitened splits in one HDF5 file."""
 
 import argparse
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from dkef.config.schema.dataset import Dataset
 from dkef.config.typed import instantiate, typed
 from dkef.core.errors import DkefError
 from dkef.core.files import require_noted
+from dkef.core.job import parse_job
 from dkef.core.provenance import canonical, config_digest
 from dkef.core.streams import rng_for
 from dkef.data.copies import count_copies
@@ -27,8 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--config", required=True, help="canonical JSON: name, seed, dataset")
     parser.add_argument("--raw", type=Path, default=Path("data/raw"), help="folder of the raw files")
     parser.add_argument("--out", type=Path, required=True, help="splits file to write")
-    args = parser.parse_args(arguments)
-    config = json.loads(args.config)
+    args, config = parse_job(parser, arguments)
     name, seed = config["name"], config["seed"]
     dataset = typed(Dataset, config["dataset"], lambda key: f"dataset {name}")
     source: Source = instantiate(dataset.source, f"dataset {name}", "dataset.source")

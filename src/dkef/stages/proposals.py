@@ -1,7 +1,6 @@
 """log Z of one trained model by every proposal, over a range of sample counts, as a table."""
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dkef.config.schema.metrics import Proposals
 from dkef.config.schema.normaliser import Normaliser
 from dkef.config.typed import typed
+from dkef.core.job import parse_job
 from dkef.core.provenance import code_version, config_digest
 from dkef.core.tables import write_table
 from dkef.data.splits import read_splits
@@ -26,8 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where finished parts are kept")
     parser.add_argument("--threads", type=int, default=1, help="changes the time, never the result")
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    args = parser.parse_args(arguments)
-    config = json.loads(args.config)
+    args, config = parse_job(parser, arguments)
     cell = {key: config[key] for key in ("dataset", "model", "seed")}
     model = load_own_model(args.model)
     settings = typed(Normaliser, config["normaliser"], lambda _: "--config", "normaliser")

@@ -1,7 +1,6 @@
 """FSSD and KSD of all models of a (dataset, seed), over bandwidths and numbers of locations."""
 
 import argparse
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from dkef.config.schema.metrics import Comparison, Sensitivity
 from dkef.config.typed import typed
 from dkef.core.errors import ConfigError
+from dkef.core.job import parse_job
 from dkef.core.provenance import code_version, digest_behind
 from dkef.core.tables import write_table
 from dkef.data.splits import read_splits
@@ -31,8 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
     parser.add_argument("--threads", type=int, default=1, help="changes the time, not the numbers")
     parser.add_argument("--out", type=Path, required=True, help="CSV file to write")
-    args = parser.parse_args(arguments)
-    config = json.loads(args.config)
+    args, config = parse_job(parser, arguments)
     dataset, seed, models = config["dataset"], int(config["seed"]), config["models"]
     if len(models) != len(args.evaluations):
         raise ConfigError(f"--config names {len(models)} models for {len(args.evaluations)} files in --evaluations")

@@ -5,7 +5,6 @@ its last checkpoint and ends with the same numbers.
 """
 
 import argparse
-import json
 import logging
 import math
 import time
@@ -14,9 +13,9 @@ from pathlib import Path
 
 from dkef.config.typed import instantiate
 from dkef.core.files import remove_abandoned
+from dkef.core.job import parse_job
 from dkef.core.provenance import config_digest
 from dkef.core.tables import write_table
-from dkef.core.threads import pin_threads
 from dkef.data.splits import read_splits
 from dkef.models.protocol import FitContext, fit_model
 from dkef.models.storage import write_model
@@ -33,9 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, required=True, help="splits, from the preprocess stage")
     parser.add_argument("--out", type=Path, required=True, help="model file to write")
     parser.add_argument("--trace", type=Path, required=True, help="CSV to write, one row an iteration")
-    args = parser.parse_args(arguments)
-    config = json.loads(args.config)
-    pin_threads(config["threads"])
+    args, config = parse_job(parser, arguments)
     splits = read_splits(args.data)
     digest = config_digest(args.config)
     spec, cell = instantiate(config["spec"]), (config["dataset"], config["of"], config["seed"])

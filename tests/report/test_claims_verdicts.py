@@ -344,6 +344,14 @@ def test_another_method_that_finds_more_mass_makes_a_small_bound_a_bad_one() -> 
     assert RULES["bias_bound_is_small"].check(made.results()).verdict == FAILED
 
 
+def test_a_run_whose_bound_was_refused_is_not_called_one_that_was_not_run() -> None:
+    made = Made(2).levels("log_z", {"dkef_by_q0": 8.0}, BENCHMARK)
+    made.by_q0 = ("dkef_by_q0",)
+    found = RULES["bias_bound_is_small"].check(made.results())
+    assert found.verdict == OPEN
+    assert "RedWine has 2 log Z from q0, and no bound that is sound" in found.reason
+
+
 def test_bounds_of_runs_that_stop_at_a_tolerance_are_not_judged() -> None:
     made = bounds(Made(15), 0.01, 0.001)
     made.by_q0 = ()

@@ -36,6 +36,8 @@ def small_bias(own: PaperSet) -> Evidence:
     if model is None:
         return Runs(own.title, detail="has no log Z from q0 alone")
     bounds, by_q0, other = own.values(model, BOUND), own.values(model, LOG_Z), own.values(OURS, LOG_Z)
+    if by_q0 and not bounds:
+        return Runs(own.title, detail=f"has {len(by_q0)} log Z from q0, and no bound that is sound")
     gains: dict[int, Run] = {}
     for seed, bound in bounds.items():
         bias, doubt = bound.value, bound.status

@@ -9,6 +9,7 @@ import pytest
 
 from dkef.core.errors import ConfigError
 from dkef.report.bundle_tables import KINDS, BundleTable, bundle_table, median_text
+from dkef.report.claims.catalogue import judge_all
 from dkef.results.experiment import ExperimentInfo
 from dkef.results.lookup import Results
 from dkef.results.tables import CELLS, CELLS_TABLE, METRICS, SECONDS
@@ -123,6 +124,21 @@ def test_a_bound_that_was_refused_says_why():
     assert bounds == {"RedWine": "none: the variance rests on few samples", "Parkinsons": "not run yet"}
 
 
+def test_verdicts_are_counted_alone_and_with_all_tests_at_once():
+    results = made_up.benchmark_inputs(("redwine", "whitewine", "parkinsons"), 15)
+    table = bundle_table(about("verdicts"), results, "page").set_index("verdict")
+    rows = pd.DataFrame(judge_all(results))
+    tested = rows[rows["p_value"] != ""]
+    (at_once,) = [name for name in table.columns if name != "statements"]
+    assert at_once == f"also with all {len(tested)} tests at once"
+    for verdict in ("held", "did not hold"):
+        own = rows[rows["verdict"] == verdict]
+        certain = (own["p_value"] == "").sum()
+        sure = (pd.to_numeric(own["p_value"]) * len(tested) <= 0.05).sum()
+        assert list(table.loc[verdict]) == [str(len(own)), str(certain + sure)]
+    assert table["statements"].astype(int).sum() == len(rows)
+
+
 def test_costs_add_up():
     cells = pd.DataFrame([dict.fromkeys(CELLS, "x") | {"dataset": "redwine"} | dict(zip(SECONDS, seconds, strict=True))
                           for seconds in ((3600.0, math.nan, 36.0), (1800.0, 360.0, 36.0))])  # fmt: skip
@@ -134,12 +150,12 @@ def test_costs_add_up():
     assert list(table["metrics and grids, hours"]) == ["0.02", "0.02"]
 
 
-@pytest.mark.parametrize("shows", [kind for kind in KINDS if kind not in ("claims", "costs", "log_z")])
+@pytest.mark.parametrize("shows", [kind for kind in KINDS if kind not in ("claims", "verdicts", "costs", "log_z")])
 def test_a_table_of_nothing_says_so(shows):
     table = bundle_table(about(shows), Results(ExperimentInfo("reproduction", "", ())), "page")
     assert "not run yet" in table.to_string()
 
 
 def test_an_unknown_kind_is_one_sentence():
-    with pytest.raises(ConfigError, match="page: a bundle's table shows 'figure_9'; allowed are claims, figure_3"):
+    with pytest.raises(ConfigError, match="page: a bundle's table shows 'figure_9'; allowed are claims, verdicts"):
         bundle_table(about("figure_9"), made_up.benchmark_inputs(("redwine",), 1), "page")

@@ -1,13 +1,16 @@
 """Each rule on made-up tables, for all three verdicts."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
+from dkef.core.streams import rng_for
 from dkef.report.claims.catalogue import STATEMENTS, judge_all
-from dkef.report.claims.verdict import FAILED, HELD, OPEN
+from dkef.report.claims.evidence import LEVEL, Runs
+from dkef.report.claims.verdict import FAILED, HELD, NO_TEST, OPEN, Verdict, judge, together
 from dkef.results.names import BENCHMARK, SYNTHETIC
 from tests.made_up_claims import (
     ALL,
@@ -308,6 +311,23 @@ def test_an_experiment_with_other_sets_decides_nothing_about_models() -> None:
     assert {row["verdict"] for row in of_models} == {OPEN}
     assert all(row["reason"] for row in of_models)
     assert [row["verdict"] for row in rows if row not in of_models] == [FAILED, HELD]
+
+
+def test_p_values_of_all_claims_at_once_count_the_claims_that_were_tested() -> None:
+    alone = [Verdict(HELD, p_value="0.001"), Verdict(OPEN, p_value="0.4"), Verdict(FAILED), Verdict(OPEN, test=NO_TEST)]
+    assert [found.adjusted_p for found in together(alone)] == ["0.002", "0.8", "", ""]
+
+
+def test_false_verdicts_among_all_claims_are_rare_after_adjusting() -> None:
+    """Twenty claims on 15 fair coins each: "heads in most runs" is false. One at a time, 30 % of repeats show one."""
+    rng, repeats, alone, at_once = rng_for("test", "claims at once"), 200, 0, 0
+    for wins in rng.binomial(15, 0.5, size=(repeats, 20)):
+        found = together([judge(Runs("coin", int(k), 15 - int(k), 15), subsets=False) for k in wins])
+        held = [verdict for verdict in found if verdict.verdict == HELD]
+        alone += bool(held)
+        at_once += any(float(verdict.adjusted_p) <= LEVEL for verdict in held)
+    most = repeats * LEVEL + 3 * math.sqrt(repeats * LEVEL * (1 - LEVEL))  # three standard deviations
+    assert at_once <= most < alone
 
 
 def test_a_missing_rival_is_no_victory() -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 from dkef.config.plan import Plan
 from dkef.core.errors import ConfigError
 from dkef.report.claims.catalogue import judge_all
+from dkef.report.claims.evidence import LEVEL
 from dkef.report.claims.verdict import FAILED, HELD, IN_PART, NO_TEST, OPEN
 from dkef.results.bundle import read_bundle, rows_of
 from dkef.results.experiment import DatasetEntry
@@ -62,10 +63,26 @@ def claims(results: Results, about: BundleTable) -> Rows:
             "verdict": row["verdict"] + (f"; points to: {row['tendency']}" if row["tendency"] else ""),
             "level": row["level"],
             "test": row["test"],
+            "p for all claims": row["adjusted_p"],
             "numbers": ". ".join(filter(None, [row["reason"], row["numbers"] if _has_numbers(row) else ""])),
         }
         for row in rows
     ]
+
+
+def verdicts(results: Results, about: BundleTable) -> Rows:
+    """How many statements have each verdict, and how many of these stand when all are tested at once."""
+    rows = judge_all(results)
+    tested = sum(row["adjusted_p"] != "" for row in rows)
+    counted = []
+    for verdict in (HELD, FAILED, OPEN):
+        own = [row for row in rows if row["verdict"] == verdict]
+        sure = sum(row["adjusted_p"] == "" or float(row["adjusted_p"]) <= LEVEL for row in own)
+        counted.append({
+            "verdict": verdict, "statements": str(len(own)),
+            f"also with all {tested} tests at once": "" if verdict == OPEN else str(sure),
+        })  # fmt: skip
+    return counted
 
 
 def _has_numbers(row: Mapping[str, str]) -> bool:
@@ -226,6 +243,6 @@ def _most(numbers: pd.Series, digits: str = ".0f") -> str:
 
 
 KINDS: Mapping[str, Callable[[Results, BundleTable], Rows]] = {
-    "claims": claims, "figure_3": figure_3, "variants": variants, "medians": medians, "copies": copies,
-    "log_z": log_z, "costs": costs,
+    "claims": claims, "verdicts": verdicts, "figure_3": figure_3, "variants": variants, "medians": medians,
+    "copies": copies, "log_z": log_z, "costs": costs,
 }  # fmt: skip

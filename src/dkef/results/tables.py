@@ -106,7 +106,7 @@ CLAIMS = Table(
     "claims", "results/{experiment}/claims.csv",
     columns=(
         claims := (
-            *("claim", "place", "statement", "rule", "test", "level", "power"),
+            *("claim", "place", "statement", "rule", "test", "level", "power", "p_value", "adjusted_p"),
             *("verdict", "tendency", "numbers", "reason"),
         )
     ),

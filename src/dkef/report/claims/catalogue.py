@@ -1,13 +1,14 @@
 """All statements, and one row of claims.csv for each.
 
-A row has the paper's sentence and its place, the rule in words, the test with its level and power, the numbers, and the
-verdict: held, did not hold, or not decidable with these runs and why.
+A row has the paper's sentence and its place, the rule in words, the test with its level, power and p-values (its own
+and one for all claims at once), the numbers, and the verdict: held, did not hold, or not decidable with these runs
+and why.
 """
 
 from dkef.config.sentences import unknown
 from dkef.core.errors import ConfigError
 from dkef.report.claims import benchmark, choices, learning, objectives, synthetic, theory
-from dkef.report.claims.verdict import Statement
+from dkef.report.claims.verdict import Statement, together
 from dkef.results.lookup import Results
 
 STATEMENTS: tuple[Statement, ...] = (
@@ -22,9 +23,8 @@ def judge_all(results: Results) -> list[dict[str, str]]:
     for name in results.info.claims:
         if name not in known:
             raise ConfigError(unknown("claim", name, known))
+    asked = [claim for claim in STATEMENTS if not results.info.claims or claim.name in results.info.claims]
     return [
-        {"claim": claim.name, "place": claim.place, "statement": claim.text, "rule": claim.rule}
-        | vars(claim.check(results))
-        for claim in STATEMENTS
-        if not results.info.claims or claim.name in results.info.claims
+        {"claim": claim.name, "place": claim.place, "statement": claim.text, "rule": claim.rule} | vars(found)
+        for claim, found in zip(asked, together([claim.check(results) for claim in asked]), strict=True)
     ]

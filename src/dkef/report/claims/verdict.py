@@ -1,6 +1,6 @@
 """A statement of the paper with its rule, and the verdict on it: held, did not hold, or not decidable."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dkef.report.claims.evidence import LEVEL, Evidence, Known, Runs, Scenario, power
@@ -22,6 +22,8 @@ class Verdict:
     test: str = ""  # what was tested, and how large the p-values are
     level: str = f"{LEVEL:g}"
     power: str = ""
+    p_value: str = ""  # the smaller of the two; none where no run speaks or no chance is involved
+    adjusted_p: str = ""  # the same for all claims that were tested together
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,26 @@ def judge(evidence: Evidence, subsets: bool) -> Verdict:
     chance = power(evidence, subsets)
     found = Verdict(
         OPEN, numbers, test=f"{method(evidence, subsets)}; p = {p_for:.2g} for it, {p_against:.2g} against",
-        power=f"{chance:.2f}",
+        power=f"{chance:.2f}", p_value=f"{min(p_for, p_against):.6g}",
     )  # fmt: skip
     if p_against <= LEVEL:
         return replace(found, verdict=FAILED)
     if p_for <= LEVEL:
         return replace(found, verdict=HELD)
     return replace(found, reason=why_open(evidence, subsets, p_for, p_against))
+
+
+def together(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The same with p-values for all claims at once, after Bonferroni.
+
+    At most one of a claim's two null hypotheses, "it is false" and "it is true", is true. So m claims have at most m
+    that are, and among the verdicts with p <= alpha / m there is a false one with a probability of at most alpha.
+    """
+    m = sum(found.p_value != "" for found in verdicts)
+    return [
+        replace(found, adjusted_p=f"{min(1.0, m * float(found.p_value)):.2g}") if found.p_value else found
+        for found in verdicts
+    ]
 
 
 def why_untested(evidence: Evidence) -> str:

@@ -30,7 +30,7 @@ BIAS_BOUND = "log_likelihood_bias_bound"
 INVALID = "\u2715"
 BROKEN_AXIS = "Values beyond the others stand behind a break of the axis."
 INTERVALS = (
-    "Intervals: order statistics around the median, 95 % where six runs or more have a value, else the range; of one "
+    "Intervals: order statistics around the median, 95 % from six runs on, else the range; of one "
     f"run, one standard error over test rows. {BROKEN_AXIS}"
 )
 OF_ONE_RUN = (

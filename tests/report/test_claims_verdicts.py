@@ -316,6 +316,8 @@ def test_an_experiment_with_other_sets_decides_nothing_about_models() -> None:
 def test_p_values_of_all_claims_at_once_count_the_claims_that_were_tested() -> None:
     alone = [Verdict(HELD, p_value="0.001"), Verdict(OPEN, p_value="0.4"), Verdict(FAILED), Verdict(OPEN, test=NO_TEST)]
     assert [found.adjusted_p for found in together(alone)] == ["0.002", "0.8", "", ""]
+    just_above = together([Verdict(HELD, p_value="0.0252")] * 2)[0]  # 0.0504 must not be rounded to the level
+    assert float(just_above.adjusted_p) > LEVEL
 
 
 def test_false_verdicts_among_all_claims_are_rare_after_adjusting() -> None:

@@ -63,7 +63,7 @@ def claims(results: Results, about: BundleTable) -> Rows:
             "verdict": row["verdict"] + (f"; points to: {row['tendency']}" if row["tendency"] else ""),
             "level": row["level"],
             "test": row["test"],
-            "p for all claims": row["adjusted_p"],
+            "p for all claims": f"{float(row['adjusted_p']):.2g}" if row["adjusted_p"] else "",
             "numbers": ". ".join(filter(None, [row["reason"], row["numbers"] if _has_numbers(row) else ""])),
         }
         for row in rows

@@ -80,7 +80,7 @@ def together(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """
     m = sum(found.p_value != "" for found in verdicts)
     return [
-        replace(found, adjusted_p=f"{min(1.0, m * float(found.p_value)):.2g}") if found.p_value else found
+        replace(found, adjusted_p=f"{min(1.0, m * float(found.p_value)):.6g}") if found.p_value else found
         for found in verdicts
     ]
 
